@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // The goals of speed, each with the figure of this run and a verdict. Ratios are medians
@@ -186,9 +188,7 @@ func TestGoals(t *testing.T) {
 				}
 			}
 		}
-		if !found {
-			t.Errorf("no goal %s in %s", c.work, c.unit)
-		}
+		expect.True(t, found, "no goal %s in %s", c.work, c.unit)
 	}
 	for _, name := range []string{"ARM64 ELF warm", "x86-64 ELF warm"} {
 		if n, ok := writtenDown(name); !ok || n > 1000 {

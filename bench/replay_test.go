@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/bench/peer"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/stack/capture"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -90,14 +91,12 @@ func replayed(t *testing.T, f *capture.File) {
 	for i, rows := range s.replays() {
 		n := s.replay(i, rows)
 		got := append([]unwind.Frame(nil), s.out[:n]...)
-		if want := s.walk(i); n < want-1 {
-			t.Errorf("the replay has %d frames of %d", n, want)
-		}
+		want := s.walk(i)
+		expect.True(t, n >= want-1, "the replay has %d frames of %d", n, want)
 		for k := range got {
-			if got[k].IP != s.out[k].IP || got[k].SP != s.out[k].SP {
-				t.Fatalf("stack %d frame %d: the replay has %#x at %#x, our walk %#x at %#x", i, k, got[k].IP,
-					got[k].SP, s.out[k].IP, s.out[k].SP)
-			}
+			must.True(t, got[k].IP == s.out[k].IP && got[k].SP == s.out[k].SP,
+				"stack %d frame %d: the replay has %#x at %#x, our walk %#x at %#x", i, k, got[k].IP,
+				got[k].SP, s.out[k].IP, s.out[k].SP)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/bench/peer"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/stack/capture"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -125,10 +126,8 @@ func TestPercentile(t *testing.T) {
 	for i := range us {
 		us[i] = float64(1000 - i)
 	}
-	if got := percentile99(us); got != 991 {
-		t.Error(got)
-	}
-	if got := percentile99(us[:1]); got != 1000 {
-		t.Error(got)
-	}
+	got := percentile99(us)
+	expect.True(t, got == 991, "%v", got)
+	got = percentile99(us[:1])
+	expect.True(t, got == 1000, "%v", got)
 }

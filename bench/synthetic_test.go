@@ -100,9 +100,7 @@ func makeELF(tb testing.TB) *maker {
 		}
 		im := capture.Image{Start: 1 << 40, End: 1<<40 + 1<<28, Bias: 1 << 40, Path: found[0]}
 		mod := module.LoadELF(1, im.Path, im.Start, im.End, im.Bias)
-		if mod.CFI == nil {
-			tb.Fatal(mod.Err)
-		}
+		must.True(tb, mod.CFI != nil, "%v", mod.Err)
 		m := newMaker(filepath.Base(im.Path), []module.Module{mod})
 		m.sets = [][]capture.Image{{im}}
 		return m
@@ -191,16 +189,13 @@ func TestMade(t *testing.T) {
 				var out [2][]unwind.Frame
 				for k, off := range []bool{false, true} {
 					s.empty(off)
-					if n := s.walk(i); n != frames {
-						t.Fatalf("%s: %d frames of %d", m.from, n, frames)
-					}
+					n := s.walk(i)
+					must.True(t, n == frames, "%s: %d frames of %d", m.from, n, frames)
 					out[k] = append(out[k], s.out[:frames]...)
 				}
 				for k := range out[0] {
-					if out[0][k] != out[1][k] {
-						t.Fatalf("%s: frame %d: %+v with the cache, %+v without",
-							m.from, k, out[0][k], out[1][k])
-					}
+					must.True(t, out[0][k] == out[1][k],
+						"%s: frame %d: %+v with the cache, %+v without", m.from, k, out[0][k], out[1][k])
 				}
 			}
 		}

@@ -152,8 +152,7 @@ func TestGaps(t *testing.T) {
 	_, table, _ := strings.Cut(string(must.Get(os.ReadFile("errors.c"))(t)), "gaps[] = {")
 	texts := strings.Fields(strings.NewReplacer(`"`, "", ",", " ").Replace(table[:strings.Index(table, "}")]))
 	for i, text := range texts {
-		if len(texts) != merge.GapCount || text != merge.Gap(i).String() {
-			t.Errorf("%d is %s in errors.c, %v in fact", i, text, merge.Gap(i))
-		}
+		expect.True(t, len(texts) == merge.GapCount && text == merge.Gap(i).String(),
+			"%d is %s in errors.c, %v in fact", i, text, merge.Gap(i))
 	}
 }

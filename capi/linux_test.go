@@ -98,9 +98,8 @@ func TestExports(t *testing.T) {
 		}
 		fmt.Printf("%s: %d names exported\n", filepath.Base(list[len(list)-1]), exported)
 	}
-	if out := do(t, nil, "readelf", "-d", shared); !strings.Contains(out, "soname: [libseedwalk.so.1]") {
-		t.Errorf("no SONAME:\n%s", out)
-	}
+	out := do(t, nil, "readelf", "-d", shared)
+	expect.True(t, strings.Contains(out, "soname: [libseedwalk.so.1]"), "no SONAME:\n%s", out)
 }
 
 // declarations lists the functions of the header.

@@ -39,15 +39,13 @@ func TestSnapshotFrameRegisters(t *testing.T) {
 func TestSnapshotFrameWindows(t *testing.T) {
 	f := SnapshotFrame{Saved: [10]uint64{5: 6, 6: 7}}
 	const both = 1<<context.RSI | 1<<context.RDI
-	if r := f.Registers(context.ArchAMD64).AMD64; r.Known&both != 0 {
-		t.Errorf("known %#x without the mask", r.Known)
-	}
+	r := f.Registers(context.ArchAMD64).AMD64
+	expect.True(t, r.Known&both == 0, "known %#x without the mask", r.Known)
 	before := f.Registers(context.ArchAMD64).AMD64.Known
 	f.Saved[SavedMask] = ^uint64(0)
-	if r := f.Registers(context.ArchAMD64).AMD64; r.Known != before|both || r.GPR[context.RSI] != 6 ||
-		r.GPR[context.RDI] != 7 {
-		t.Errorf("known %#x, rsi %d, rdi %d", r.Known, r.GPR[context.RSI], r.GPR[context.RDI])
-	}
+	r = f.Registers(context.ArchAMD64).AMD64
+	expect.True(t, r.Known == before|both && r.GPR[context.RSI] == 6 && r.GPR[context.RDI] == 7,
+		"known %#x, rsi %d, rdi %d", r.Known, r.GPR[context.RSI], r.GPR[context.RDI])
 }
 
 // The nonvolatile registers that are stored in a frame are read back unchanged.
@@ -66,10 +64,8 @@ func TestSnapshotFrameRoundTrip(t *testing.T) {
 				t.Errorf("register %d = %d", i, v)
 			}
 		}
-		if got.RIP != 99 || f.Function != 5 || got.Known>>context.RSI&1 == 1 != windows ||
-			got.Known>>context.RAX&1 == 1 {
-			t.Errorf("windows %v: %+v", windows, got)
-		}
+		expect.True(t, got.RIP == 99 && f.Function == 5 && got.Known>>context.RSI&1 == 1 == windows &&
+			got.Known>>context.RAX&1 != 1, "windows %v: %+v", windows, got)
 	}
 }
 

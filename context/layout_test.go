@@ -58,9 +58,8 @@ func TestKnownOffsets(t *testing.T) {
 		b := make([]byte, 4096)
 		b[c.off] = 0x5a
 		r, err := readAMD64(c.layout, b)
-		if err != nil || c.get(&r) != 0x5a {
-			t.Errorf("%s: offset %#x read as %#x, %v", c.layout, c.off, c.get(&r), err)
-		}
+		expect.True(t, err == nil && c.get(&r) == 0x5a,
+			"%s: offset %#x read as %#x, %v", c.layout, c.off, c.get(&r), err)
 	}
 }
 
@@ -72,31 +71,27 @@ func TestUnknownRegistersAreKept(t *testing.T) {
 	r := AMD64{RIP: 1, Known: 1 << RBX}
 	must.Do(t, writeAMD64(Win32AMD64, b, &r))
 	got, _ := readAMD64(Win32AMD64, b)
-	if got.GPR[RBX] != 0 || got.GPR[RAX] != 0xeeeeeeeeeeeeeeee {
-		t.Errorf("rbx %#x, rax %#x", got.GPR[RBX], got.GPR[RAX])
-	}
+	expect.True(t, got.GPR[RBX] == 0 && got.GPR[RAX] == 0xeeeeeeeeeeeeeeee,
+		"rbx %#x, rax %#x", got.GPR[RBX], got.GPR[RAX])
 }
 
 func TestShortContext(t *testing.T) {
 	var size *SizeError
 	for l := Win32AMD64; l <= lastAMD64Layout; l++ {
-		if _, err := readAMD64(l, make([]byte, l.Size()-1)); !errors.As(err, &size) || size.Min != l.Size() {
-			t.Errorf("%s: %v", l, err)
-		}
+		_, err := readAMD64(l, make([]byte, l.Size()-1))
+		expect.True(t, errors.As(err, &size) && size.Min == l.Size(), "%s: %v", l, err)
 	}
 	for l := Win32ARM64; l <= lastLayout; l++ {
-		if _, err := readARM64(l, make([]byte, l.Size()-1)); !errors.As(err, &size) || size.Min != l.Size() {
-			t.Errorf("%s: %v", l, err)
-		}
+		_, err := readARM64(l, make([]byte, l.Size()-1))
+		expect.True(t, errors.As(err, &size) && size.Min == l.Size(), "%s: %v", l, err)
 	}
 }
 
 func TestConversionDoesNotAllocate(t *testing.T) {
 	b, r := make([]byte, 4096), sample()
-	if n := testing.AllocsPerRun(100,
-		func() { writeAMD64(PALAMD64, b, &r); r, _ = readAMD64(PALAMD64, b) }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	n := testing.AllocsPerRun(100,
+		func() { writeAMD64(PALAMD64, b, &r); r, _ = readAMD64(PALAMD64, b) })
+	expect.True(t, n == 0, "%v allocations", n)
 }
 
 // sampleARM64 has a different value in every register.
@@ -171,9 +166,8 @@ func TestKnownOffsetsARM64(t *testing.T) {
 		b := arm64Context(c.layout)
 		b[c.off] = 0x5a
 		r, err := readARM64(c.layout, b)
-		if err != nil || c.get(&r) != 0x5a {
-			t.Errorf("%s: offset %#x read as %#x, %v", c.layout, c.off, c.get(&r), err)
-		}
+		expect.True(t, err == nil && c.get(&r) == 0x5a,
+			"%s: offset %#x read as %#x, %v", c.layout, c.off, c.get(&r), err)
 	}
 }
 
@@ -186,10 +180,8 @@ func TestSizesARM64(t *testing.T) {
 
 func TestContextFlagsARM64(t *testing.T) {
 	b := make([]byte, 912)
-	if err := writeARM64(Win32ARM64, b, &ARM64{}); err != nil ||
-		!bytes.Equal(b[:8], []byte{7, 0, 0x40, 0, 0, 0, 0, 0}) {
-		t.Errorf("% x, %v", b[:8], err)
-	}
+	err := writeARM64(Win32ARM64, b, &ARM64{})
+	expect.True(t, err == nil && bytes.Equal(b[:8], []byte{7, 0, 0x40, 0, 0, 0, 0, 0}), "% x, %v", b[:8], err)
 }
 
 func TestUnknownRegistersAreKeptARM64(t *testing.T) {
@@ -198,9 +190,8 @@ func TestUnknownRegistersAreKeptARM64(t *testing.T) {
 	must.Do(t, writeARM64(Win32ARM64, b, &r))
 	const kept = 0xeeeeeeeeeeeeeeee
 	got, _ := readARM64(Win32ARM64, b)
-	if got.X[19] != 0 || got.X[0] != kept || got.D[1] != 0 || got.D[0] != kept {
-		t.Errorf("x19 %#x, x0 %#x, d9 %#x, d8 %#x", got.X[19], got.X[0], got.D[1], got.D[0])
-	}
+	expect.True(t, got.X[19] == 0 && got.X[0] == kept && got.D[1] == 0 && got.D[0] == kept,
+		"x19 %#x, x0 %#x, d9 %#x, d8 %#x", got.X[19], got.X[0], got.D[1], got.D[0])
 	expect.Equal(t, binary.LittleEndian.Uint64(b[0x1a8:]), kept, "the upper half of v9 was written")
 }
 
@@ -233,8 +224,7 @@ func TestExtensionRecords(t *testing.T) {
 
 func TestConversionDoesNotAllocateARM64(t *testing.T) {
 	b, r := arm64Context(UContextARM64), sampleARM64()
-	if n := testing.AllocsPerRun(100,
-		func() { writeARM64(UContextARM64, b, &r); r, _ = readARM64(UContextARM64, b) }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	n := testing.AllocsPerRun(100,
+		func() { writeARM64(UContextARM64, b, &r); r, _ = readARM64(UContextARM64, b) })
+	expect.True(t, n == 0, "%v allocations", n)
 }

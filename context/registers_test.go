@@ -2,8 +2,9 @@ package context
 
 import (
 	"errors"
-	"github.com/seedwalk/seedwalk/testkit/expect"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // Access to the two architectures' registers through the common type.
@@ -59,10 +60,8 @@ func TestRegisters(t *testing.T) {
 	none.SetSP(1)
 	none.SetFP(1)
 	none.SetKnown(1)
-	if none != before || none.IP() != 0 || none.SP() != 0 || none.FP() != 0 || none.Known() != 0 ||
-		none.Lost() == 0 {
-		t.Errorf("registers of no architecture: %+v", none)
-	}
+	expect.True(t, none == before && none.IP() == 0 && none.SP() == 0 && none.FP() == 0 &&
+		none.Known() == 0 && none.Lost() != 0, "registers of no architecture: %+v", none)
 }
 
 func TestLost(t *testing.T) {
@@ -107,7 +106,6 @@ func TestWrongArchitecture(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Read(lastLayout+1, b); !errors.As(err, &arch) {
-		t.Errorf("an unknown layout was read: %v", err)
-	}
+	_, err := Read(lastLayout+1, b)
+	expect.True(t, errors.As(err, &arch), "an unknown layout was read: %v", err)
 }

@@ -87,9 +87,8 @@ func TestDebugRecords(t *testing.T) {
 		record(b, 0x100, "RSDS", "a.pdb")
 		f := must.Get(New(oneSection(".rdata", 0x2000, b, dirDebug, uint32(entry+debugEntry)).Bytes(),
 			"a.dll"))(t)
-		if id, ok := f.DebugID(); !ok || id.PDB != "a.pdb" || id.Age != 9 {
-			t.Errorf("%s: %+v, %v", c.name, id, ok)
-		}
+		id, ok := f.DebugID()
+		expect.True(t, ok && id.PDB == "a.pdb" && id.Age == 9, "%s: %+v, %v", c.name, id, ok)
 	}
 }
 

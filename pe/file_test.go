@@ -28,32 +28,27 @@ func TestFile(t *testing.T) {
 	}
 	expect.True(t, opened.Section(".debug_frame") != nil,
 		"the long section name is not read through the string table")
-	if d := opened.DWARF(); !bytes.Equal(d.EHFrame, []byte{0, 0, 0, 0}) || d.EHFrameAddr != testBase+0x6000 ||
-		!bytes.Equal(d.DebugFrame, []byte{1, 2, 3, 4}) || d.DebugFrameAddr != testBase+0x7000 ||
-		d.TextAddr != testBase+0x1000 {
-		t.Errorf("DWARF sections: %+v", d)
-	}
+	d := opened.DWARF()
+	expect.True(t, bytes.Equal(d.EHFrame, []byte{0, 0, 0, 0}) && d.EHFrameAddr == testBase+0x6000 &&
+		bytes.Equal(d.DebugFrame, []byte{1, 2, 3, 4}) && d.DebugFrameAddr == testBase+0x7000 &&
+		d.TextAddr == testBase+0x1000, "DWARF sections: %+v", d)
 }
 
 func checkSample(t *testing.T, f *File) {
-	if f.Machine() != MachineAMD64 || f.ImageBase() != testBase || f.SizeOfImage() != 0x8000 ||
-		len(f.Sections()) != 6 || len(f.Problems()) != 0 {
-		t.Errorf("headers: %#x %#x %#x %d %v", f.Machine(), f.ImageBase(), f.SizeOfImage(),
-			len(f.Sections()), f.Problems())
-	}
+	expect.True(t, f.Machine() == MachineAMD64 && f.ImageBase() == testBase && f.SizeOfImage() == 0x8000 &&
+		len(f.Sections()) == 6 && len(f.Problems()) == 0,
+		"headers: %#x %#x %#x %d %v", f.Machine(), f.ImageBase(), f.SizeOfImage(), len(f.Sections()),
+		f.Problems())
 	id, ok := f.DebugID()
-	if want := "0403020106050807090A0B0C0D0E0F102A"; !ok || id.String() != want || id.PDB != `C:\x\y.pdb` {
-		t.Errorf("debug id %v %s %q", ok, id, id.PDB)
-	}
+	want := "0403020106050807090A0B0C0D0E0F102A"
+	expect.True(t, ok && id.String() == want && id.PDB == `C:\x\y.pdb`, "debug id %v %s %q", ok, id, id.PDB)
 	exports, err := f.Exports()
 	expect.Equal(t, fmt.Sprint(exports, err), "[{Alpha 4096 5 } {Beta 0 6 OTHER.Beta} {Gamma 4112 7 }] <nil>",
 		"exports")
-	if fn, why := f.AMD64().Find(0x1011); why != amd64.OK || fn.Unwind != 0x4004 {
-		t.Errorf("function %+v, %v", fn, why)
-	}
-	if i, fault := f.AMD64().Info(0x4004); !fault.OK() || i.Prolog != 4 || i.Count != 1 {
-		t.Errorf("info %+v, %v", i, fault)
-	}
+	fn, why := f.AMD64().Find(0x1011)
+	expect.True(t, why == amd64.OK && fn.Unwind == 0x4004, "function %+v, %v", fn, why)
+	i, fault := f.AMD64().Info(0x4004)
+	expect.True(t, fault.OK() && i.Prolog == 4 && i.Count == 1, "info %+v, %v", i, fault)
 }
 
 func TestBytesAt(t *testing.T) {
@@ -79,9 +74,8 @@ func TestBytesAt(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v", c.name, len(b), ok)
 		}
 	}
-	if b := f.Tail(0x10fe, 16); len(b) != 2 {
-		t.Errorf("tail of %d bytes, want 2", len(b))
-	}
+	b := f.Tail(0x10fe, 16)
+	expect.True(t, len(b) == 2, "tail of %d bytes, want 2", len(b))
 }
 
 // TestBlocksOverlap: the block that begins later applies, and blocks end at 4 GiB.
@@ -89,15 +83,12 @@ func TestBlocksOverlap(t *testing.T) {
 	f := FromBlocks(MachineAMD64, nil,
 		[]Block{{RVA: 0x20, Data: []byte{9}}, {RVA: 0x10, Data: make([]byte, 0x20)},
 			{RVA: 0xfffffffe, Data: make([]byte, 8)}})
-	if b, ok := f.BytesAt(0x20, 1); !ok || b[0] != 9 {
-		t.Errorf("at 20h: %v %v", b, ok)
-	}
-	if _, ok := f.BytesAt(0x21, 1); ok {
-		t.Error("the earlier block shows behind the later one")
-	}
-	if b := f.Tail(0xfffffffe, 8); len(b) != 2 {
-		t.Errorf("%d bytes below 4 GiB, want 2", len(b))
-	}
+	b, ok := f.BytesAt(0x20, 1)
+	expect.True(t, ok && b[0] == 9, "at 20h: %v %v", b, ok)
+	_, ok = f.BytesAt(0x21, 1)
+	expect.True(t, !ok, "the earlier block shows behind the later one")
+	b = f.Tail(0xfffffffe, 8)
+	expect.True(t, len(b) == 2, "%d bytes below 4 GiB, want 2", len(b))
 }
 
 func TestArch(t *testing.T) {
@@ -112,9 +103,8 @@ func TestArch(t *testing.T) {
 		{0x14c, context.NoArch, false}, {0, context.NoArch, false},
 	} {
 		f := FromBlocks(c.machine, nil, nil)
-		if a, unix := f.Arch(); a != c.arch || unix != c.unix {
-			t.Errorf("%#x: %v %v", c.machine, a, unix)
-		}
+		a, unix := f.Arch()
+		expect.True(t, a == c.arch && unix == c.unix, "%#x: %v %v", c.machine, a, unix)
 	}
 }
 
@@ -123,9 +113,8 @@ func TestPE32(t *testing.T) {
 	im.PE32, im.Machine = true, 0x14c
 	f, err := New(im.Bytes(), "x")
 	must.True(t, err == nil && f.ImageBase() == testBase&0xffffffff, "%v", err)
-	if id, ok := f.DebugID(); !ok || id.Age != 0x2a {
-		t.Error("no debug id")
-	}
+	id, ok := f.DebugID()
+	expect.True(t, ok && id.Age == 0x2a, "no debug id")
 	if _, ok := f.AMD64().Lookup(0x1000); ok || f.AMD64().Len() != 0 {
 		t.Error("the exception directory of another architecture is read as x64's")
 	}
@@ -208,9 +197,8 @@ func TestHeaderErrors(t *testing.T) {
 		expect.True(t, errors.As(err, &fe) && fe.Structure == c.structure && fe.Reason == c.why && f == nil,
 			"%s: %v", c.name, err)
 	}
-	if _, err := Open(tempdir.New(t)); err == nil {
-		t.Error("a folder is opened")
-	}
+	_, err := Open(tempdir.New(t))
+	expect.True(t, err != nil, "a folder is opened")
 }
 
 func TestExportErrors(t *testing.T) {
@@ -241,10 +229,8 @@ func TestProblems(t *testing.T) {
 	im.Dirs[dirException] = peasm.Directory{RVA: 0x2000, Size: 0x4000}
 	f := must.Get(New(im.Bytes(), "x"))(t)
 	var fe *FormatError
-	if len(f.Problems()) != 1 || !errors.As(f.Problems()[0], &fe) || fe.Structure != "exception directory" ||
-		fe.Value != 0x4000 {
-		t.Errorf("problems: %v", f.Problems())
-	}
+	expect.True(t, len(f.Problems()) == 1 && errors.As(f.Problems()[0], &fe) &&
+		fe.Structure == "exception directory" && fe.Value == 0x4000, "problems: %v", f.Problems())
 	expect.True(t, f.AMD64().Len() == 2, "%d entries, want the 2 that are there", f.AMD64().Len())
 }
 

@@ -46,18 +46,15 @@ func importFile(t *testing.T, pe32 bool, section []byte, size uint32) *File {
 func TestImports(t *testing.T) {
 	for _, pe32 := range []bool{false, true} {
 		got, err := importFile(t, pe32, importSection(!pe32, nil), 40).Imports()
-		if err != nil || len(got) != 1 || got[0].DLL != "kernel32.dll" ||
-			!slices.Equal(got[0].Names, []string{"ExitProcess"}) ||
-			!slices.Equal(got[0].Ordinals, []uint16{7}) {
-			t.Errorf("PE32 %v: %+v, %v", pe32, got, err)
-		}
+		expect.True(t, err == nil && len(got) == 1 && got[0].DLL == "kernel32.dll" &&
+			slices.Equal(got[0].Names, []string{"ExitProcess"}) && slices.Equal(got[0].Ordinals, []uint16{7}),
+			"PE32 %v: %+v, %v", pe32, got, err)
 	}
 	got, err := importFile(t, false, importSection(true, func(b []byte) { put32(b, 0, 0) }), 40).Imports()
 	expect.True(t, err == nil && len(got) == 1 && slices.Equal(got[0].Names, []string{"Bound"}),
 		"without OriginalFirstThunk: %+v, %v", got, err)
-	if got, err := importFile(t, false, importSection(true, nil), 0).Imports(); got != nil || err != nil {
-		t.Errorf("no directory: %v, %v", got, err)
-	}
+	got, err = importFile(t, false, importSection(true, nil), 0).Imports()
+	expect.True(t, got == nil && err == nil, "no directory: %v, %v", got, err)
 }
 
 func TestImportsDamaged(t *testing.T) {
@@ -76,9 +73,8 @@ func TestImportsDamaged(t *testing.T) {
 		expect.True(t, ok && fe.Reason == c.want, "%s: %v, want %v", c.name, err, c.want)
 	}
 	cut := importSection(true, nil)[:0x14] // a descriptor, and the file ends
-	if _, err := importFile(t, false, append(cut, 0, 0, 0, 0), 40).Imports(); err == nil {
-		t.Error("a directory that runs out of its section is read")
-	}
+	_, err := importFile(t, false, append(cut, 0, 0, 0, 0), 40).Imports()
+	expect.True(t, err != nil, "a directory that runs out of its section is read")
 }
 
 // A small image whose tables overlap is not read without end.
@@ -159,9 +155,8 @@ func TestVersion(t *testing.T) {
 
 func TestCLRHeader(t *testing.T) {
 	im := peasm.File{Dirs: map[int]peasm.Directory{peasm.CLR: {RVA: 0x2008, Size: 72}}}
-	if f, err := New(im.Bytes(), "a.exe"); err != nil || !f.CLRHeader() {
-		t.Errorf("%v", err)
-	}
+	f, err := New(im.Bytes(), "a.exe")
+	expect.True(t, err == nil && f.CLRHeader(), "%v", err)
 	expect.True(t, !importFile(t, false, importSection(true, nil), 40).CLRHeader(),
 		"a CLR header where there is none")
 }

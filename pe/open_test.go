@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -30,14 +31,11 @@ func TestOpenRefuses(t *testing.T) {
 		f, err := pe.Open(c.path)
 		runtime.ReadMemStats(&after)
 		var format *pe.FormatError
-		if f != nil || !errors.As(err, &format) || format.Reason != c.why {
-			t.Errorf("%s: %v, want %v", c.path, err, c.why)
-		}
-		if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
-			t.Errorf("%s: %d bytes allocated", c.path, n)
-		}
+		expect.True(t, f == nil && errors.As(err, &format) && format.Reason == c.why,
+			"%s: %v, want %v", c.path, err, c.why)
+		n := after.TotalAlloc - before.TotalAlloc
+		expect.True(t, n <= 1<<20, "%s: %d bytes allocated", c.path, n)
 	}
-	if _, err := pe.Open(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("an absent file: %v", err)
-	}
+	_, err := pe.Open(filepath.Join(dir, "none"))
+	expect.True(t, errors.Is(err, os.ErrNotExist), "an absent file: %v", err)
 }

@@ -24,24 +24,21 @@ func TestDial(t *testing.T) {
 	tool := must.Get(l.Accept())(t)
 	defer tool.Close()
 	var hello [6 + 4]byte
-	if _, err := io.ReadFull(tool, hello[:]); err != nil || string(hello[:6]) != "secret" ||
-		binary.LittleEndian.Uint32(hello[6:]) != windows.GetCurrentProcessId() {
-		t.Errorf("%q, %v", hello, err)
-	}
+	_, err := io.ReadFull(tool, hello[:])
+	expect.True(t, err == nil && string(hello[:6]) == "secret" &&
+		binary.LittleEndian.Uint32(hello[6:]) == windows.GetCurrentProcessId(), "%q, %v", hello, err)
 	var flags uint32
 	information := windows.NewLazySystemDLL("kernel32.dll").NewProc("GetHandleInformation")
-	if done, _, err := information.Call(uintptr(c), uintptr(unsafe.Pointer(&flags))); done == 0 ||
-		flags&windows.HANDLE_FLAG_INHERIT != 0 {
-		t.Errorf("flags of the socket's handle %#x, %v", flags, err)
-	}
+	done, _, err := information.Call(uintptr(c), uintptr(unsafe.Pointer(&flags)))
+	expect.True(t, done != 0 && flags&windows.HANDLE_FLAG_INHERIT == 0,
+		"flags of the socket's handle %#x, %v", flags, err)
 	expect.True(t, !c.ended(), "the tool has closed nothing")
 	tool.(*net.TCPConn).CloseWrite()
 	for end := time.Now().Add(5 * time.Second); !c.ended(); time.Sleep(time.Millisecond) {
 		must.True(t, !time.Now().After(end), "it is not seen that the tool wants no more")
 	}
-	if err := c.send([]byte("x")); err != nil {
-		t.Errorf("nothing can be said after that: %v", err)
-	}
+	err = c.send([]byte("x"))
+	expect.True(t, err == nil, "nothing can be said after that: %v", err)
 	for _, where := range []string{"", "tcp:", "unix:/x", "tcp:127.0.0.1:1",
 		"tcp:10.0.0.1:1:secret", "tcp:[::1]:1:secret"} {
 		if c, err := dial(where); err == nil {

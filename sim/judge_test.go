@@ -180,9 +180,8 @@ func TestUnknownRegisters(t *testing.T) {
 		}
 	})
 	for a := range unknown {
-		if u := &unknown[a]; u[seed.Found] == 0 || u[seed.Unsafe] == 0 {
-			t.Errorf("verdicts without a register: %v", u)
-		}
+		u := &unknown[a]
+		expect.True(t, u[seed.Found] != 0 && u[seed.Unsafe] != 0, "verdicts without a register: %v", u)
 	}
 }
 

@@ -152,10 +152,9 @@ func TestNoFrameYet(t *testing.T) {
 					c = called(r, k.in, k.bytes)
 				}
 				got := m.Merge(&c, out)
-				if got.N != want.N+1 || got.Gap != want.Gap || got.Doubtful != want.Doubtful ||
-					got.Managed != want.Managed {
-					t.Fatalf("%v: %+v, not one frame more than %+v", r.w.Variant, got, want)
-				}
+				must.True(t, got.N == want.N+1 && got.Gap == want.Gap && got.Doubtful == want.Doubtful &&
+					got.Managed == want.Managed,
+					"%v: %+v, not one frame more than %+v", r.w.Variant, got, want)
 				for i := range was[:want.N] {
 					if a, b := &was[i], &out[i+1]; a.Function != b.Function || a.SP != b.SP {
 						t.Fatalf("frame %d is %+v, not %+v", i, b, a)

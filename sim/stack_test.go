@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -105,9 +106,8 @@ func TestGuessedSeeds(t *testing.T) {
 			if known {
 				whole[r.w.Arch]++
 			}
-			if o.Verdict.Usable() || !at.Trust.Doubtful() {
-				t.Fatalf("%v after %d frames, trust %v", o.Verdict, o.Frames, at.Trust)
-			}
+			must.True(t, !o.Verdict.Usable() && at.Trust.Doubtful(),
+				"%v after %d frames, trust %v", o.Verdict, o.Frames, at.Trust)
 		}
 	})
 	t.Logf("arrived by a guess: %v, with every register known: %v", arrived, whole)

@@ -36,9 +36,8 @@ func goodOnes(t *testing.T) (all []good) {
 		if !res.Complete() || doubtful || len(out) < 4 || r.top() < 1 || res.N != len(r.truth) {
 			continue
 		}
-		if _, err := r.w.Host.Check(r.truth, out, &res); err != nil {
-			t.Fatal(err)
-		}
+		_, err := r.w.Host.Check(r.truth, out, &res)
+		must.Do(t, err)
 		all = append(all, good{r, out, res})
 	}
 	must.True(t, len(all) >= 3, "%d good recordings only", len(all))
@@ -198,9 +197,8 @@ func TestJudgeAcceptsWhatIsTrue(t *testing.T) {
 				continue
 			}
 			g.count()
-			if _, err := g.r.w.Host.Check(g.r.truth, g.out, &g.res); err != nil {
-				t.Errorf("%s: %v, %v: %v", c.name, g.r.w.Variant, g.r.w.Arch, err)
-			}
+			_, err := g.r.w.Host.Check(g.r.truth, g.out, &g.res)
+			expect.True(t, err == nil, "%s: %v, %v: %v", c.name, g.r.w.Variant, g.r.w.Arch, err)
 		}
 	}
 }

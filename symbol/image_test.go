@@ -51,9 +51,8 @@ func truth(t *testing.T, path string) map[string]elf.Symbol {
 	for s := range f.Symbols(false) {
 		m[s.Name] = s
 	}
-	if m["hidden"].Size == 0 || m["exported"].Size == 0 || m["bare"].Value == 0 || m["nothing"].Value == 0 {
-		t.Fatalf("the compiler made no such symbols: %v", m)
-	}
+	must.True(t, m["hidden"].Size != 0 && m["exported"].Size != 0 && m["bare"].Value != 0 &&
+		m["nothing"].Value != 0, "the compiler made no such symbols: %v", m)
 	return m
 }
 
@@ -101,14 +100,11 @@ func TestPlaces(t *testing.T) {
 			}
 			expect.Equal(t, at(want["nothing"].Value), "", "nothing covers this address")
 			path := filepath.Join(dir, c.file)
-			if start, end, ok := r.Function(path, "", h.Value+1); !ok || start != h.Value ||
-				end != h.Value+h.Size {
-				t.Errorf("the function without a name: %#x-%#x %v, want %#x+%#x",
-					start, end, ok, h.Value, h.Size)
-			}
-			if _, _, ok := r.Function(path, "", want["nothing"].Value); ok {
-				t.Error("a function where the unwind table has none")
-			}
+			start, end, ok := r.Function(path, "", h.Value+1)
+			expect.True(t, ok && start == h.Value && end == h.Value+h.Size,
+				"the function without a name: %#x-%#x %v, want %#x+%#x", start, end, ok, h.Value, h.Size)
+			_, _, ok = r.Function(path, "", want["nothing"].Value)
+			expect.True(t, !ok, "a function where the unwind table has none")
 		})
 	}
 }
@@ -119,16 +115,13 @@ func TestBuildIDMustFit(t *testing.T) {
 	main := truth(t, path)["main"].Value
 	r := NewResolver()
 	for id, want := range map[string]string{"": "main", "abcdef0123456789": "main", "00cdef0123456789": ""} {
-		if got, _ := r.Name(path, id, main); got != want {
-			t.Errorf("build id %q: %q, want %q", id, got, want)
-		}
+		got, _ := r.Name(path, id, main)
+		expect.True(t, got == want, "build id %q: %q, want %q", id, got, want)
 	}
-	if got, _ := r.Name(path+" (deleted)", "abcdef0123456789", main); got != "main" {
-		t.Errorf("deleted, but the same file is there again: %q", got)
-	}
-	if _, ok := r.Name(filepath.Join(dir, "none"), "", 5); ok {
-		t.Error("a name from no file")
-	}
+	got, _ := r.Name(path+" (deleted)", "abcdef0123456789", main)
+	expect.True(t, got == "main", "deleted, but the same file is there again: %q", got)
+	_, ok := r.Name(filepath.Join(dir, "none"), "", 5)
+	expect.True(t, !ok, "a name from no file")
 }
 
 func TestVDSO(t *testing.T) {
@@ -159,10 +152,8 @@ func TestExecutable(t *testing.T) {
 	}
 	f := must.Get(elf.New(file.Bytes(), "segments"))(t)
 	ranges := executable(f)
-	if want := []memory.Range{{Start: 0x1000, End: 0x2000},
-		{Start: 0x9000, End: 0x9100}}; !slices.Equal(ranges, want) {
-		t.Fatalf("%x", ranges)
-	}
+	want := []memory.Range{{Start: 0x1000, End: 0x2000}, {Start: 0x9000, End: 0x9100}}
+	must.True(t, slices.Equal(ranges, want), "%x", ranges)
 	for addr, want := range map[uint64]bool{0xfff: false, 0x1000: true, 0x1fff: true, 0x2000: false,
 		0x5000: false, 0x9000: true, 0x90ff: true, 0x9100: false} {
 		expect.Equal(t, isCode(ranges, &elf.Symbol{Value: addr, Type: sttFunc}), want, "%#x", addr)
@@ -197,11 +188,9 @@ func TestPENames(t *testing.T) {
 		{"outside", 1 << 31, ""},
 		{"no RVA", 1 << 40, ""},
 	} {
-		if got, _ := n.Name(dll, "", c.addr); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		got, _ := n.Name(dll, "", c.addr)
+		expect.True(t, got == c.want, "%s: %q, want %q", c.name, got, c.want)
 	}
-	if name, ok := n.Name(filepath.Join(tempdir.New(t), "none.dll"), "", at); ok {
-		t.Errorf("a file that is not there names %q", name)
-	}
+	name, ok := n.Name(filepath.Join(tempdir.New(t), "none.dll"), "", at)
+	expect.True(t, !ok, "a file that is not there names %q", name)
 }

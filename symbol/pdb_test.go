@@ -104,17 +104,14 @@ func TestPDBNames(t *testing.T) {
 		{"leaf", 0x11ff, "leaf"}, {"a function without a name behind a leaf", 0x1200, ""},
 		{"header", 0x10, ""}, {"no RVA", 1 << 40, ""},
 	} {
-		if got, _ := r.Name(path, pdbID, c.addr); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		got, _ := r.Name(path, pdbID, c.addr)
+		expect.True(t, got == c.want, "%s: %q, want %q", c.name, got, c.want)
 	}
-	if start, end, ok := r.Function(path, pdbID, 0x1230); !ok || start != 0x1200 || end != 0x1240 {
-		t.Errorf("function %#x to %#x, %v", start, end, ok)
-	}
+	start, end, ok := r.Function(path, pdbID, 0x1230)
+	expect.True(t, ok && start == 0x1200 && end == 0x1240, "function %#x to %#x, %v", start, end, ok)
 	expect.Equal(t, r.DebugFile(path, pdbID), "shop.pdb", "debug file")
-	if _, ok := r.Name(path, strings.Replace(pdbID, "A", "B", 1), 0x1010); ok {
-		t.Error("an image of another build has a name")
-	}
+	_, ok = r.Name(path, strings.Replace(pdbID, "A", "B", 1), 0x1010)
+	expect.True(t, !ok, "an image of another build has a name")
 }
 
 // The names that a compiler gave, and those that LLVM's undecorator makes of them.

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -49,9 +50,8 @@ func TestPerfMapHostile(t *testing.T) {
 				c.make(dir, filepath.Join(dir, "tmp", "perf-7.map"))))
 			root := must.Get(unix.Open(dir, unix.O_PATH|unix.O_CLOEXEC, 0))(t)
 			defer unix.Close(root)
-			if f := openOwned(root, 7, c.user, time.Now().Add(c.since)); (f != nil) != c.want {
-				t.Errorf("opened: %v, want %v", f != nil, c.want)
-			}
+			f := openOwned(root, 7, c.user, time.Now().Add(c.since))
+			expect.True(t, (f != nil) == c.want, "opened: %v, want %v", f != nil, c.want)
 		})
 	}
 }
@@ -67,9 +67,7 @@ func firstError(errs ...error) error {
 
 func TestIdentity(t *testing.T) {
 	inner, user, ok := identity(os.Getpid())
-	if inner != os.Getpid() || user != uint32(os.Geteuid()) || !ok {
-		t.Errorf("%d, %d, %v", inner, user, ok)
-	}
+	expect.True(t, inner == os.Getpid() && user == uint32(os.Geteuid()) && ok, "%d, %d, %v", inner, user, ok)
 	if began := startOf(os.Getpid()); time.Since(began) < 0 || time.Since(began) > time.Hour {
 		t.Errorf("this process began at %v", began)
 	}

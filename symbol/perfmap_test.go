@@ -2,12 +2,13 @@ package symbol
 
 import (
 	"fmt"
-	"github.com/seedwalk/seedwalk/testkit/expect"
-	"github.com/seedwalk/seedwalk/testkit/must"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func TestPerfMap(t *testing.T) {
@@ -16,9 +17,8 @@ func TestPerfMap(t *testing.T) {
 		0xfff: "", 0x1000: "JS:*hot /a b.js:1", 0x10ff: "JS:*hot /a b.js:1", 0x1100: "",
 		0x2000: "old", 0x2008: "newer", 0x2017: "newer", 0x2018: "", 0x3000: "", 0x4000: "", 0x5007: "last",
 	} {
-		if got, ok := m.Find(addr); got != want || ok != (want != "") {
-			t.Errorf("%#x: %q %v, want %q", addr, got, ok, want)
-		}
+		got, ok := m.Find(addr)
+		expect.True(t, got == want && ok == (want != ""), "%#x: %q %v, want %q", addr, got, ok, want)
 	}
 	expect.True(t, len(ParsePerfMap([]byte("10 10 " + strings.Repeat("x", 1<<20))).names[0]) <= maxPerfLine,
 		"a long name")
@@ -67,9 +67,8 @@ func TestPerfMapGrows(t *testing.T) {
 	}
 	f.file = fakeFile{strings.NewReader("1000 10 later\n"), now, &reads, nil}
 	f.due = time.Now().Add(time.Hour)
-	if got, _ := f.find(0x1008); got != "three" || reads != 3 {
-		t.Errorf("%q: read again before the pause", got)
-	}
+	got, _ := f.find(0x1008)
+	expect.True(t, got == "three" && reads == 3, "%q: read again before the pause", got)
 }
 
 // Other names do not wait for the slow read of a perf map.
@@ -106,15 +105,13 @@ func TestKeepPerfMap(t *testing.T) {
 	}
 	defer os.Remove(path)
 	r := NewResolver()
-	if name, ok := r.Name(JITPath(pid), "", 0x1004); ok {
-		t.Errorf("%q before the map was kept", name)
-	}
+	name, ok := r.Name(JITPath(pid), "", 0x1004)
+	expect.True(t, !ok, "%q before the map was kept", name)
 	if !r.KeepPerfMap(pid) {
 		t.Skip("SKIPPED-CHECK: no perf maps here")
 	}
 	os.Remove(path)
-	if name, ok := r.Name(JITPath(pid), "", 0x1004); !ok || name != "here" || !r.KeepPerfMap(pid) {
-		t.Errorf("%q, %v", name, ok)
-	}
+	name, ok = r.Name(JITPath(pid), "", 0x1004)
+	expect.True(t, ok && name == "here" && r.KeepPerfMap(pid), "%q, %v", name, ok)
 	expect.True(t, !r.KeepPerfMap(1<<30), "a map of no process")
 }

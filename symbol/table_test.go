@@ -64,9 +64,8 @@ func TestFind(t *testing.T) {
 }
 
 func TestEmptyTable(t *testing.T) {
-	if _, _, ok := NewTable(nil, nil).Find(1); ok {
-		t.Error("found something in nothing")
-	}
+	_, _, ok := NewTable(nil, nil).Find(1)
+	expect.True(t, !ok, "found something in nothing")
 }
 
 // If many symbols start at the end of another, an insertion does not search all of them.
@@ -75,9 +74,8 @@ func TestDeepNest(t *testing.T) {
 	for i := uint64(0); i < 5000; i++ {
 		s = append(s, Symbol{Addr: i, Size: 20000 - 2*i, Name: "f"})
 	}
-	if _, off, ok := NewTable(s, nil).Find(19999); !ok || off != 19999 {
-		t.Errorf("offset %d, %v", off, ok)
-	}
+	_, off, ok := NewTable(s, nil).Find(19999)
+	expect.True(t, ok && off == 19999, "offset %d, %v", off, ok)
 }
 
 func TestDemangle(t *testing.T) {
@@ -118,16 +116,14 @@ func TestRanges(t *testing.T) {
 		{0x100, 0, 1}, {0x100, 50, 2}, {0x17f, 99, 2}, {0x180, 99, 1}, {0xff, 5, 0}, {0x200, 5, 0},
 		{0x300, 9, 0}, {0x300, 10, 3}, {0x3ff, 19, 3}, {0x300, 20, 4}, {0x3ff, 20, 0}, {0x550, 1, 5},
 	} {
-		if got, _ := r.Find(c.addr, c.time); got != c.want {
-			t.Errorf("%#x at %d: %d, want %d", c.addr, c.time, got, c.want)
-		}
+		got, _ := r.Find(c.addr, c.time)
+		expect.True(t, got == c.want, "%#x at %d: %d, want %d", c.addr, c.time, got, c.want)
 	}
 	r.Close(0x100, 80)
 	r.sort()
 	expect.Equal(t, len(r.all), 5, "ranges")
-	if got, _ := r.Find(0x100, 90); got != 1 {
-		t.Errorf("after its end: %d", got)
-	}
+	got, _ := r.Find(0x100, 90)
+	expect.True(t, got == 1, "after its end: %d", got)
 }
 
 // TestRangesLike compares with a linear search.
@@ -188,9 +184,8 @@ func TestRuntimeNames(t *testing.T) {
 			path := needs.File(t, c.file)
 			f := must.Get(elf.Open(path))(t)
 			cover := Functions(f)
-			if _, got := clrnames.Read(&runtimeImage{f: f, cover: cover}); got != c.counts {
-				t.Errorf("%+v, want %+v", got, c.counts)
-			}
+			_, got := clrnames.Read(&runtimeImage{f: f, cover: cover})
+			expect.True(t, got == c.counts, "%+v, want %+v", got, c.counts)
 			table := ELF(f, path, nil)
 			for addr, want := range c.named {
 				if name, offset, ok := table.Find(addr + 1); name != want || offset != 1 || !ok {
@@ -200,9 +195,8 @@ func TestRuntimeNames(t *testing.T) {
 		})
 	}
 	f := must.Get(elf.Open("/proc/self/exe"))(t)
-	if names := runtimeNames(f, Functions(f)); names != nil {
-		t.Errorf("%d names of a program that is no runtime", len(names))
-	}
+	names := runtimeNames(f, Functions(f))
+	expect.True(t, names == nil, "%d names of a program that is no runtime", len(names))
 }
 
 // Code that saves all argument registers has the role of a first use. The hijack stub, which saves results, a
@@ -220,9 +214,8 @@ func TestRuntimeRole(t *testing.T) {
 		{"hijack", 0x4c3dd3, ""}, {"allocation", 0x359100, ""},
 		{"a named one", 0x3191f0, "ThreadNative_Sleep"}, {"no code", 1, ""},
 	} {
-		if got, ok := r.Name(path, "", c.addr); got != c.want || ok != (c.want != "") {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		got, ok := r.Name(path, "", c.addr)
+		expect.True(t, got == c.want && ok == (c.want != ""), "%s: %q, want %q", c.name, got, c.want)
 	}
 	f := must.Get(elf.Open("/proc/self/exe"))(t)
 	expect.True(t, runtimeRole(f, Functions(f)) == nil, "this program is no runtime")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ulikunitz/xz"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -41,12 +42,10 @@ func TestUnxz(t *testing.T) {
 func TestUnxzBounds(t *testing.T) {
 	packed := pack(t, random(300_000))
 	var xe *XZError
-	if _, err := unxz(packed, 299_999); !errors.As(err, &xe) {
-		t.Errorf("limit: %v", err)
-	}
-	if got, err := unxz(packed, 300_000); err != nil || len(got) != 300_000 {
-		t.Errorf("at the limit: %v", err)
-	}
+	_, err := unxz(packed, 299_999)
+	expect.True(t, errors.As(err, &xe), "limit: %v", err)
+	got, err := unxz(packed, 300_000)
+	expect.True(t, err == nil && len(got) == 300_000, "at the limit: %v", err)
 	for cut := 0; cut < len(packed); cut += 9973 {
 		if got, err := unxz(packed[:cut], 1<<20); err == nil && len(got) != 300_000 {
 			t.Fatalf("cut at %d: %d bytes and no error", cut, len(got))
@@ -76,27 +75,23 @@ func TestUnxzManyBlocks(t *testing.T) {
 			want != "" && (!errors.As(err, &xe) || xe.What != want) {
 			t.Errorf("%d blocks: %d bytes, %v", blocks, len(got), err)
 		}
-		if used, most := after.TotalAlloc-before.TotalAlloc, uint64(1<<20+64*len(packed)); used > most {
-			t.Errorf("%d blocks: %d bytes allocated for %d, at most %d are right",
-				blocks, used, len(packed), most)
-		}
+		used, most := after.TotalAlloc-before.TotalAlloc, uint64(1<<20+64*len(packed))
+		expect.True(t, used <= most,
+			"%d blocks: %d bytes allocated for %d, at most %d are right", blocks, used, len(packed), most)
 	}
 }
 
 // TestUnxzGrowth: content that would expand beyond the factor is refused before it is decompressed.
 func TestUnxzGrowth(t *testing.T) {
 	var xe *XZError
-	if _, err := unxz(pack(t, make([]byte, 64<<20)), maxDebugData); !errors.As(err, &xe) ||
-		xe.What != "size after decompression: more than" {
-		t.Errorf("%v", err)
-	}
+	_, err := unxz(pack(t, make([]byte, 64<<20)), maxDebugData)
+	expect.True(t, errors.As(err, &xe) && xe.What == "size after decompression: more than", "%v", err)
 }
 
 func TestUnxzHugeDictionaryIsRefused(t *testing.T) {
 	_, err := dictionary([]byte{0, 0x21, 1, 39, 0, 0, 0}, 12)
 	var xe *XZError
 	must.True(t, errors.As(err, &xe) && xe.What == "dictionary size" && xe.Value == 3<<30, "%v", err)
-	if n, err := dictionary([]byte{0, 0x21, 1, 22, 0, 0, 0}, 12); err != nil || n != 8<<20 {
-		t.Fatalf("8 MiB: %d %v", n, err)
-	}
+	n, err := dictionary([]byte{0, 0x21, 1, 22, 0, 0, 0}, 12)
+	must.True(t, err == nil && n == 8<<20, "8 MiB: %d %v", n, err)
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // class names what is left out of the comparison, and why that is right.
@@ -236,9 +238,7 @@ func TestCompareNotices(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			var a answer
-			if err := a.parse(tc.line); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, a.parse(tc.line))
 			r, c := row(), newTally()
 			if tc.change != nil {
 				tc.change(r)
@@ -263,8 +263,6 @@ func TestParseRefuses(t *testing.T) {
 		"20 20 30 16 0 r7+8 3", "20 20 30 16 0 error(x)", "20 zz 30 16 0 r7+8",
 		"20 20 30 16 0 r7+8 3=o", "20 20 30 x 0 r7+8",
 		"20 20 30 16 0 r7+8 3=o-8 3=o-8", "20 20 30 16 0 r7+8 5=s 4=u"} {
-		if err := new(answer).parse(line); err == nil {
-			t.Errorf("%q was read", line)
-		}
+		expect.True(t, new(answer).parse(line) != nil, "%q was read", line)
 	}
 }

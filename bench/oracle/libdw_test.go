@@ -214,9 +214,7 @@ func dwrows(t *testing.T) string {
 				"-o", filepath.Join(build.dir, "dwrows"), "testdata/dwrows.c", "-ldw", "-lelf")
 		}
 	})
-	if build.err != nil {
-		t.Fatal(build.err)
-	}
+	must.Do(t, build.err)
 	return filepath.Join(build.dir, "dwrows")
 }
 

@@ -87,9 +87,7 @@ func load(t *testing.T, path string) (*elf.File, *cfi.Table) {
 	must.Do(t, err)
 	s := f.CFISections()
 	tab, err := cfi.Load(module.CFISections(f, s))
-	if err != nil || s.Err != nil {
-		t.Fatalf("%s: %v %v", filepath.Base(path), err, s.Err)
-	}
+	must.True(t, err == nil && s.Err == nil, "%s: %v %v", filepath.Base(path), err, s.Err)
 	return f, tab
 }
 
@@ -262,9 +260,8 @@ func (c *comparison) run(o *oracle) {
 	}()
 	var a answer
 	c.each(true, func(r *cfi.Row, starts []uint64) {
-		if err := o.next(&a); err != nil {
-			c.t.Fatalf("%#x: %v", r.Lo, err)
-		}
+		err := o.next(&a)
+		must.True(c.t, err == nil, "%#x: %v", r.Lo, err)
 		c.compare(c.view, c.tab.Arch(), r, starts, &a)
 		if c.view.own {
 			c.lookUp(r, starts, &a)
@@ -318,9 +315,7 @@ func assemble(t *testing.T) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "opcodes.so")
 	if err := compile("-nostdlib", "-shared", "-o", out, "testdata/opcodes.s"); err != nil {
-		if runtime.GOARCH == "amd64" {
-			t.Fatal(err)
-		}
+		must.True(t, runtime.GOARCH != "amd64", "%v", err)
 		t.Skip("SKIPPED-CHECK: no assembler for x86-64: libdw's default rows are unknown")
 	}
 	return out

@@ -3,6 +3,7 @@ package peer
 import (
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -22,8 +23,7 @@ func TestCompareAfterAGuess(t *testing.T) {
 		"unwind data all along": {[3]bool{true, true, true}, 9, Differs},
 	} {
 		got := []Frame{{1, 8, c.found[0], 0}, {2, 16, c.found[1], 0}, {c.ip, 24, c.found[2], 0}}
-		if class, _ := Compare(want, got); class != c.want {
-			t.Errorf("%s: %s, want %s", name, class, c.want)
-		}
+		class, _ := Compare(want, got)
+		expect.True(t, class == c.want, "%s: %s, want %s", name, class, c.want)
 	}
 }

@@ -34,9 +34,8 @@ func held(t *testing.T, f *capture.File, want []Want,
 	path := filepath.Join(t.TempDir(), "walks")
 	must.Do(t, f.Write(path))
 	got, err := Run(program, path)
-	if err != nil || len(got) != len(f.Stacks) {
-		t.Fatalf("%d of %d walks came back: %v", len(got), len(f.Stacks), err)
-	}
+	must.True(t, err == nil && len(got) == len(f.Stacks),
+		"%d of %d walks came back: %v", len(got), len(f.Stacks), err)
 	sum, frames := map[Class]int{}, 0
 	for i := range f.Stacks {
 		w := &f.Stacks[i]

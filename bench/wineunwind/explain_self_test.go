@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -47,24 +48,20 @@ func TestEveryDifferenceIsSeen(t *testing.T) {
 		cases["xmm high "+string(rune('6'+i))] = func(a *answer) { a.regs.XMM[i][1]++ }
 	}
 	wine := sample()
-	if d := differ(&wine, &wine); d != "" {
-		t.Fatal("equal answers differ: ", d)
-	}
+	d := differ(&wine, &wine)
+	must.True(t, d == "", "equal answers differ: %v", d)
 	for name, change := range cases {
 		ours := sample()
 		change(&ours)
 		expect.True(t, differ(&ours, &wine) != "", "%s: not seen", name)
 	}
 	wine.how = refused
-	if ours := sample(); differ(&ours, &wine) == "" {
-		t.Error("an answer where Wine faults: not seen")
-	}
-	if ours := (answer{how: refused, stop: unwind.BadInfo}); differ(&ours, &wine) == "" {
-		t.Error("bad unwind data where Wine faults: not seen")
-	}
-	if ours := (answer{how: refused, stop: unwind.Unreadable}); differ(&ours, &wine) != "" {
-		t.Error("both met memory that is not there: not the same")
-	}
+	ours := sample()
+	expect.True(t, differ(&ours, &wine) != "", "an answer where Wine faults: not seen")
+	ours = answer{how: refused, stop: unwind.BadInfo}
+	expect.True(t, differ(&ours, &wine) != "", "bad unwind data where Wine faults: not seen")
+	ours = answer{how: refused, stop: unwind.Unreadable}
+	expect.True(t, differ(&ours, &wine) == "", "both met memory that is not there: not the same")
 }
 
 // picture is an image of one function, at RVA 1000h, of the given code; its
@@ -170,9 +167,8 @@ func TestClassesAskedElsewhere(t *testing.T) {
 		got := ""
 		if i := q.explain(); i >= 0 {
 			got = classes[i].name
-			if p, ok := q.elsewhere(); !ok || p.regs != q.p.regs || p.rva == q.p.rva {
-				t.Errorf("%s: not asked elsewhere", c.name)
-			}
+			p, ok := q.elsewhere()
+			expect.True(t, ok && p.regs == q.p.regs && p.rva != q.p.rva, "%s: not asked elsewhere", c.name)
 		}
 		expect.True(t, got == c.want, "%s: explained by %q, want %q", c.name, got, c.want)
 	}
@@ -184,9 +180,8 @@ func TestRetImm16(t *testing.T) {
 	ours := step(f, q.p, q.mem)
 	wine := ours
 	wine.regs.GPR[context.RSP] += 0x20
-	if i := newQuestion(f, q.p, &ours, &wine, q.mem).explain(); i < 0 || classes[i].name != "ret imm16" {
-		t.Error("not explained: ", i)
-	}
+	i := newQuestion(f, q.p, &ours, &wine, q.mem).explain()
+	expect.True(t, i >= 0 && classes[i].name == "ret imm16", "not explained: %v", i)
 	wine.regs.GPR[context.RSP] += 8
 	if i := newQuestion(f, q.p, &ours, &wine, q.mem).explain(); i >= 0 {
 		t.Errorf("another RSP is explained by %q", classes[i].name)
@@ -228,9 +223,8 @@ func TestAnswersAreChecked(t *testing.T) {
 		"one is cut":       {one[:len(one)-1], 1, 0x5000, false},
 		"one is left over": {one, 0, 0x5000, false},
 	} {
-		if _, err := parse(c.b, c.size, c.n); (err == nil) != c.ok {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := parse(c.b, c.size, c.n)
+		expect.True(t, (err == nil) == c.ok, "%s: %v", name, err)
 	}
 }
 
@@ -246,8 +240,6 @@ func TestWineLoops(t *testing.T) {
 	} {
 		b := unhex(code)
 		f := picture(b, unhex(nothing))
-		if got := wineLoops(f, f.AMD64().Entry(0), 0x1000); got != want {
-			t.Errorf("%s: %v, want %v", code, got, want)
-		}
+		expect.Equal(t, wineLoops(f, f.AMD64().Entry(0), 0x1000), want, code)
 	}
 }

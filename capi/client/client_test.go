@@ -27,9 +27,8 @@ func build(t *testing.T, argv ...string) {
 		t.Skip("SKIPPED-CHECK: the client library is for Linux")
 	}
 	needs.Command(t, "gcc")
-	if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", argv, err, out)
-	}
+	out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
+	must.True(t, err == nil, "%v: %v\n%s", argv, err, out)
 }
 
 // The library needs no other library and no symbol version, exports its own names only, and is small.
@@ -38,9 +37,8 @@ func TestNeedsNothing(t *testing.T) {
 	build(t, "./build.sh", "shared", path)
 	f := must.Get(elf.Open(path))(t)
 	defer f.Close()
-	if libs, _ := f.ImportedLibraries(); len(libs) != 0 {
-		t.Errorf("it needs %v", libs)
-	}
+	libs, _ := f.ImportedLibraries()
+	expect.True(t, len(libs) == 0, "it needs %v", libs)
 	symbols, _ := f.DynamicSymbols()
 	shown := 0
 	for _, s := range symbols {
@@ -48,9 +46,8 @@ func TestNeedsNothing(t *testing.T) {
 		case s.Section == elf.SHN_UNDEF && s.Version != "":
 			t.Errorf("%s has the version %s", s.Name, s.Version)
 		case s.Section != elf.SHN_UNDEF && s.Section != elf.SHN_ABS && elf.ST_TYPE(s.Info) == elf.STT_FUNC:
-			if shown++; !strings.HasPrefix(s.Name, "seedwalk_") {
-				t.Errorf("it shows %s", s.Name)
-			}
+			shown++
+			expect.True(t, strings.HasPrefix(s.Name, "seedwalk_"), "it shows %s", s.Name)
 		}
 	}
 	for _, p := range f.Progs {
@@ -69,9 +66,8 @@ func TestTexts(t *testing.T) {
 	build(t, "./build.sh", "archive", archive, "v1.2.3-4")
 	build(t, "gcc", "-Wall", "-Wextra", "-Werror", "-I..", "-o", exe, "testdata/texts.c", archive)
 	const want = "1 v1.2.3-4\n3 no-\n4 none\n13 code-unloaded\n4 gap?\n"
-	if out, err := exec.Command(exe).CombinedOutput(); err != nil || string(out) != want {
-		t.Errorf("%v: %s\nwant %s", err, out, want)
-	}
+	out, err := exec.Command(exe).CombinedOutput()
+	expect.True(t, err == nil && string(out) == want, "%v: %s\nwant %s", err, out, want)
 }
 
 // decoder builds the decoder with the compiler's memory checks.
@@ -144,9 +140,8 @@ func decodeManyThreads(t *testing.T, exe string) {
 	w.Sample(&wire.Sample{TID: self})
 	must.Do(t, os.WriteFile(path, w.Bytes(), 0))
 	want := fmt.Sprintf("stack %d 0 0 0 tag 0 gap 0 doubtful 0 \"main\"\n", self)
-	if err := cmd.Wait(); err != nil || shown.String() != want {
-		t.Errorf("%v: %s\nwant %s", err, shown.String(), want)
-	}
+	err := cmd.Wait()
+	expect.True(t, err == nil && shown.String() == want, "%v: %s\nwant %s", err, shown.String(), want)
 }
 
 // Damaged streams end in an error or decode partially, without memory errors.
@@ -170,9 +165,8 @@ func decodeDamaged(t *testing.T, exe string, stream []byte) {
 	out, err := exec.Command(exe, args...).CombinedOutput()
 	last := out[max(0, bytes.LastIndex(out, []byte("file "+dir))):]
 	must.Equal(t, err, nil, "the last stream begun: %.3000s", last)
-	if malformed := bytes.Count(out, []byte("\nend 3")); malformed < 20 {
-		t.Errorf("only %d of %d streams were found to be malformed", malformed, streams)
-	}
+	malformed := bytes.Count(out, []byte("\nend 3"))
+	expect.True(t, malformed >= 20, "only %d of %d streams were found to be malformed", malformed, streams)
 }
 
 // A close that gives up after its limit changes nothing, and a later close succeeds. A forked child can open
@@ -185,9 +179,8 @@ func TestLife(t *testing.T) {
 			t.Parallel()
 			cmd := exec.Command(exe, way)
 			cmd.Env = append(os.Environ(), "SEEDWALK_ENGINE="+must.Get(os.Executable())(t))
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%v: %s", err, out)
-			}
+			out, err := cmd.CombinedOutput()
+			expect.True(t, err == nil, "%v: %s", err, out)
 		})
 	}
 }
@@ -209,9 +202,8 @@ func TestKeep(t *testing.T) {
 	out := must.Run(t, exec.Command(life(t), "keep", path))
 	var pid uint32
 	var copies, dropped uint64
-	if _, err := fmt.Sscan(out, &pid, &copies, &dropped); err != nil || dropped < 2 || copies < 100 {
-		t.Errorf("%s: %v", out, err)
-	}
+	_, err := fmt.Sscan(out, &pid, &copies, &dropped)
+	expect.True(t, err == nil && dropped >= 2 && copies >= 100, "%s: %v", out, err)
 	b := must.Get(os.ReadFile(path))(t)
 	k := must.Get(probe.ReadKept(b))(t)
 	tags := map[uint32]uint64{} // of each thread: the next

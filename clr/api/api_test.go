@@ -34,9 +34,8 @@ func listed(t *testing.T) map[string]map[int]string {
 func TestComplete(t *testing.T) {
 	want, n := listed(t), 0
 	check := func(of string, slot int, name string) {
-		if want[of][slot] != name {
-			t.Errorf("%s, slot %d: %q, corprof.idl has %q", of, slot, name, want[of][slot])
-		}
+		expect.True(t, want[of][slot] == name,
+			"%s, slot %d: %q, corprof.idl has %q", of, slot, name, want[of][slot])
 		delete(want[of], slot)
 		n++
 	}
@@ -186,9 +185,8 @@ func TestParseRefuses(t *testing.T) {
 		expect.True(t, err != nil && strings.Contains(err.Error(), c.want),
 			"%s: %v, want %q", c.name, err, c.want)
 	}
-	if _, err := Parse(good, "", "", "", "", ""); err != nil {
-		t.Errorf("a good table: %v", err)
-	}
+	_, err := Parse(good, "", "", "", "", "")
+	expect.True(t, err == nil, "a good table: %v", err)
 }
 
 // TestNamedResults: each HRESULT that package clr names has a row here with the same name. All values are
@@ -205,9 +203,8 @@ func TestNamedResults(t *testing.T) {
 			h := clr.HRESULT(facility + low)
 			if name := h.String(); !strings.HasPrefix(name, "HRESULT ") {
 				named++
-				if rows[uint32(h)] != name {
-					t.Errorf("%#x is %s in package clr, %q in results.txt", uint32(h), name, rows[uint32(h)])
-				}
+				expect.True(t, rows[uint32(h)] == name,
+					"%#x is %s in package clr, %q in results.txt", uint32(h), name, rows[uint32(h)])
 			}
 		}
 	}

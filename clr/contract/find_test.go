@@ -7,6 +7,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 var plain = []body{
@@ -79,10 +80,9 @@ func TestRandomHeaps(t *testing.T) {
 			for i, b := range bodies {
 				for _, off := range []uint64{0, b.size / 2, b.size - 1} {
 					var m Method
-					if r := tables.Find(mapBase+b.rel+off, &m); r != Found || m.Begin != mapBase+b.rel ||
-						m.MethodDesc != 0x5000+8*uint64(i) {
-						t.Fatalf("run %d, linear %v, body %d %+v + %#x: %v %+v", run, linear, i, b, off, r, m)
-					}
+					r := tables.Find(mapBase+b.rel+off, &m)
+					must.True(t, r == Found && m.Begin == mapBase+b.rel && m.MethodDesc == 0x5000+8*uint64(i),
+						"run %d, linear %v, body %d %+v + %#x: %v %+v", run, linear, i, b, off, r, m)
 				}
 			}
 		}
@@ -131,9 +131,8 @@ func TestHostileMemory(t *testing.T) {
 			f := world([]body{{rel: 0x40, size: 0x60}}, false)
 			c.spoil(f)
 			var m Method
-			if r := f.tables(false).Find(ip, &m); r != c.want {
-				t.Errorf("%v, want %v (%+v)", r, c.want, m)
-			}
+			r := f.tables(false).Find(ip, &m)
+			expect.True(t, r == c.want, "%v, want %v (%+v)", r, c.want, m)
 			expect.True(t, f.reads <= 4*maxFragments, "%d reads", f.reads)
 		})
 	}
@@ -156,9 +155,7 @@ func TestMemoryOfNoise(t *testing.T) {
 		tables := &Tables{arch: context.ArchAMD64, v: view{r: c}, l: layout10, top: atTop,
 			proof: proof{proven: allParts}, cache: map[uint64]*located{}, images: map[uint64]directory{}}
 		var m Method
-		if r := tables.Find(codeBase, &m); r == Found {
-			t.Errorf("memory of %#x: found %+v", byte(c), m)
-		}
+		expect.True(t, tables.Find(codeBase, &m) != Found, "memory of %#x: found %+v", byte(c), m)
 	}
 }
 
@@ -191,10 +188,9 @@ func TestPrecompiled(t *testing.T) {
 	f.put(codeBase+0x1800, 1, 0, 0, 0)
 	tables := f.tables(false)
 	var m Method
-	if r := tables.Find(codeBase+0x2050, &m); r != Found || m.Kind != R2R || m.Begin != codeBase+0x2040 ||
-		m.End != codeBase+0x2080 {
-		t.Errorf("%v %+v", r, m)
-	}
+	r := tables.Find(codeBase+0x2050, &m)
+	expect.True(t, r == Found && m.Kind == R2R && m.Begin == codeBase+0x2040 && m.End == codeBase+0x2080,
+		"%v %+v", r, m)
 	if r := tables.Find(codeBase+0x2fff, &m); r != Found || m.Kind != Stub || m.Stub != StubImageSection {
 		t.Errorf("between functions: %v %+v", r, m)
 	}
@@ -267,14 +263,12 @@ func TestNibbles(t *testing.T) {
 		{[]byte{0x89, 0x08}, 512}, {[]byte{0x89, 0x18}, 513},
 	} {
 		n := nibbles{b: c.b}
-		if got := n.number(); got != c.want || n.bad {
-			t.Errorf("%x: %d %v, want %d", c.b, got, n.bad, c.want)
-		}
+		got := n.number()
+		expect.True(t, got == c.want && !n.bad, "%x: %d %v, want %d", c.b, got, n.bad, c.want)
 	}
 	n := nibbles{b: slices.Repeat([]byte{0xff}, 9)}
-	if n.number(); !n.bad {
-		t.Error("a number without an end is read")
-	}
+	n.number()
+	expect.True(t, n.bad, "a number without an end is read")
 }
 
 // TestBounds: the same boundaries, as .NET 9 and as .NET 10 write them.
@@ -297,23 +291,19 @@ func TestBounds(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			expect.Slices(t, DecodeBounds(c.b, c.packed), want)
 			for n := range c.b {
-				if got := DecodeBounds(c.b[:n], c.packed); got != nil {
-					t.Errorf("%d bytes are enough for %v", n, got)
-				}
+				got := DecodeBounds(c.b[:n], c.packed)
+				expect.True(t, got == nil, "%d bytes are enough for %v", n, got)
 			}
 		})
 	}
-	if il, ok := ILAt(want, 100); ok {
-		t.Errorf("an epilog is at %d", il)
-	}
+	il, ok := ILAt(want, 100)
+	expect.True(t, !ok, "an epilog is at %d", il)
 	for _, c := range []struct{ native, want uint32 }{{0, 0}, {4, 0}, {5, 3}, {20, 3}, {21, 9}, {39, 9}} {
-		if got, ok := ILAt(want, c.native); got != c.want || !ok {
-			t.Errorf("at %d: %d %v, want %d", c.native, got, ok, c.want)
-		}
+		got, ok := ILAt(want, c.native)
+		expect.True(t, got == c.want && ok, "at %d: %d %v, want %d", c.native, got, ok, c.want)
 	}
-	if _, ok := ILAt(nil, 7); ok {
-		t.Error("no boundaries, and an offset")
-	}
+	_, ok = ILAt(nil, 7)
+	expect.True(t, !ok, "no boundaries, and an offset")
 }
 
 // TestUnloaded checks the three signs of freed code. Its heap has no method there any more, an earlier lookup
@@ -350,9 +340,8 @@ func TestUnloaded(t *testing.T) {
 		for _, change := range c.after {
 			change(f)
 		}
-		if got := tables.Unloaded(c.ip); r != Found || got != c.want {
-			t.Errorf("%s: %v, unloaded %v", c.name, r, got)
-		}
+		got := tables.Unloaded(c.ip)
+		expect.True(t, r == Found && got == c.want, "%s: %v, unloaded %v", c.name, r, got)
 	}
 }
 

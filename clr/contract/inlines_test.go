@@ -1,10 +1,12 @@
 package contract
 
 import (
-	"github.com/seedwalk/seedwalk/testkit/expect"
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // Trees as .NET 9.0.5 stores them: a method without inlining, and a constructed tree of three levels.
@@ -92,9 +94,8 @@ func (w *writer) signed(v int) {
 func TestHostileInlines(t *testing.T) {
 	good := nested()
 	for n := range good {
-		if got := DecodeInlines(good[:n], 29); got != nil {
-			t.Errorf("%d bytes are enough for %v", n, got)
-		}
+		got := DecodeInlines(good[:n], 29)
+		expect.True(t, got == nil, "%d bytes are enough for %v", n, got)
 	}
 	run := rand.New(rand.NewPCG(1, 2))
 	for range 100000 {
@@ -102,8 +103,7 @@ func TestHostileInlines(t *testing.T) {
 		for range 1 + run.IntN(4) {
 			b[run.IntN(len(b))] = byte(run.Uint32())
 		}
-		if got := DecodeInlines(b, run.Uint32N(64)); len(got) > 2*len(b) {
-			t.Fatalf("%x: %v", b, got)
-		}
+		got := DecodeInlines(b, run.Uint32N(64))
+		must.True(t, len(got) <= 2*len(b), "%x: %v", b, got)
 	}
 }

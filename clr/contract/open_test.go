@@ -44,9 +44,8 @@ func TestRealDescriptors(t *testing.T) {
 			expect.Equal(t, d.Contracts["ExecutionManager"], c.manager, "ExecutionManager")
 			for name, want := range c.offsets {
 				typ, field, _ := strings.Cut(name, ".")
-				if got, ok := d.Offset(typ, field); !ok || got != want {
-					t.Errorf("%s = %d %v, want %d", name, got, ok, want)
-				}
+				got, ok := d.Offset(typ, field)
+				expect.True(t, ok && got == want, "%s = %d %v, want %d", name, got, ok, want)
 			}
 		})
 	}
@@ -55,9 +54,8 @@ func TestRealDescriptors(t *testing.T) {
 // TestSupposedLayout: the layout that is assumed for .NET 9 equals that of the .NET 10 descriptor.
 func TestSupposedLayout(t *testing.T) {
 	d := must.Get(ParseDescriptor(descriptorText(t, "dotnet-10.0.9-linux-x64")))(t)
-	if l, err := d.layout(functionSize(context.ArchAMD64)); err != nil || l != layout10 {
-		t.Errorf("%+v %v, want %+v", l, err, layout10)
-	}
+	l, err := d.layout(functionSize(context.ArchAMD64))
+	expect.True(t, err == nil && l == layout10, "%+v %v, want %+v", l, err, layout10)
 	expect.Equal(t, d.Globals["ExecutionManagerCodeRangeMapAddress"], Global{Indirect: true, Value: 20},
 		"ExecutionManagerCodeRangeMapAddress")
 }
@@ -120,26 +118,21 @@ func TestOpen(t *testing.T) {
 			c.spoil(f)
 			tables, err := open(f, context.ArchAMD64, exports{desc: atDescriptor, dac: atDac})
 			if c.structure != "" {
-				if !errors.As(err, &wrong) || wrong.Structure != c.structure || wrong.Error() == "" {
-					t.Errorf("error %v, want of %q", err, c.structure)
-				}
+				expect.True(t, errors.As(err, &wrong) && wrong.Structure == c.structure &&
+					wrong.Error() != "", "error %v, want of %q", err, c.structure)
 				return
 			}
 			must.Do(t, err)
 			var m Method
-			if r := tables.Find(mapBase+0x45, &m); tables.Proven() == (r == Unproven) {
-				t.Errorf("proven %v, yet %v", tables.Proven(), r)
-			}
+			r := tables.Find(mapBase+0x45, &m)
+			expect.True(t, tables.Proven() != (r == Unproven), "proven %v, yet %v", tables.Proven(), r)
 			tables.Confirm(mapBase+0x45, 0x5000)
-			if r := tables.Find(mapBase+0x205, &m); r != Found || m.MethodDesc != 0x5010 {
-				t.Errorf("after Confirm: %v %+v", r, m)
-			}
+			r = tables.Find(mapBase+0x205, &m)
+			expect.True(t, r == Found && m.MethodDesc == 0x5010, "after Confirm: %v %+v", r, m)
 		})
 	}
-	if _, err := open(constant(0xff), context.ArchAMD64,
-		exports{desc: atDescriptor, dac: atDac}); !errors.As(err, &wrong) {
-		t.Errorf("memory of ones: %v", err)
-	}
+	_, err := open(constant(0xff), context.ArchAMD64, exports{desc: atDescriptor, dac: atDac})
+	expect.True(t, errors.As(err, &wrong), "memory of ones: %v", err)
 }
 
 func TestConfirm(t *testing.T) {

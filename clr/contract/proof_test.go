@@ -3,6 +3,8 @@ package contract
 import (
 	"encoding/binary"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 const contradiction part = 1 << 7
@@ -121,9 +123,8 @@ func TestVerify(t *testing.T) {
 			if e.contradicts() {
 				got |= contradiction
 			}
-			if got != c.want || e.Spent || e.String() == "" {
-				t.Errorf("proven %b, want %b: %+v %s", got, c.want, e, e)
-			}
+			expect.True(t, got == c.want && !e.Spent && e.String() != "",
+				"proven %b, want %b: %+v %s", got, c.want, e, e)
 		})
 	}
 }
@@ -163,10 +164,9 @@ func TestPartlyProven(t *testing.T) {
 	expect := func(when string, inHeap, inImage Reason, undecided bool) {
 		t.Helper()
 		var m Method
-		if a, b := tables.Find(compiled, &m), tables.Find(precompiled, &m); a != inHeap || b != inImage ||
-			tables.Undecided() != undecided {
-			t.Errorf("%s: in the heap %v, in the image %v, undecided %v", when, a, b, tables.Undecided())
-		}
+		a, b := tables.Find(compiled, &m), tables.Find(precompiled, &m)
+		expect.True(t, a == inHeap && b == inImage && tables.Undecided() == undecided,
+			"%s: in the heap %v, in the image %v, undecided %v", when, a, b, tables.Undecided())
 	}
 	expect("at first", Unproven, Unproven, true)
 	tables.Verify()
@@ -187,9 +187,8 @@ func TestLateImage(t *testing.T) {
 	}
 	f.image()
 	var m Method
-	if r := tables.Find(imageBase+0x2004, &m); r != Unproven || !tables.Undecided() {
-		t.Errorf("%v, undecided %v", r, tables.Undecided())
-	}
+	r := tables.Find(imageBase+0x2004, &m)
+	expect.True(t, r == Unproven && tables.Undecided(), "%v, undecided %v", r, tables.Undecided())
 	tables.Verify()
 	if r := tables.Find(imageBase+0x2004, &m); r != Found || m.Kind != R2R || tables.Undecided() {
 		t.Errorf("%v %+v, undecided %v", r, m, tables.Undecided())
@@ -220,9 +219,8 @@ func TestVerifyIsBounded(t *testing.T) {
 		circles.u64(atTop+8*i, atTop)
 	}
 	tables = circles.supposed(t)
-	if e := tables.collect(); circles.reads > maxPages || e.parts() != 0 {
-		t.Errorf("%d reads, %+v", circles.reads, e)
-	}
+	e := tables.collect()
+	expect.True(t, circles.reads <= maxPages && e.parts() == 0, "%d reads, %+v", circles.reads, e)
 }
 
 // addresses is memory in which every word is an address that occurs nowhere else.

@@ -158,10 +158,9 @@ func TestStep(t *testing.T) {
 					"a failed step changed the registers or gave a CFA: %+v", fr)
 				return
 			}
-			if regs.RIP != returnTo || regs.SP() != word(c.sp) || fr.CFA != regs.SP() ||
-				fr.Kind != unwind.KindManaged {
-				t.Errorf("rip %#x sp %#x, want %#x %#x; %+v", regs.RIP, regs.SP(), returnTo, word(c.sp), fr)
-			}
+			expect.True(t, regs.RIP == returnTo && regs.SP() == word(c.sp) && fr.CFA == regs.SP() &&
+				fr.Kind == unwind.KindManaged,
+				"rip %#x sp %#x, want %#x %#x; %+v", regs.RIP, regs.SP(), returnTo, word(c.sp), fr)
 			for reg, at := range c.saved {
 				if reg != 0 && (regs.GPR[reg] != uint64(0x1000+at) || regs.Known>>reg&1 == 0) {
 					t.Errorf("register %d is %#x, want word %d", reg, regs.GPR[reg], at)
@@ -269,10 +268,9 @@ func TestStubs(t *testing.T) {
 				expect.Equal(t, stop, unwind.NoInfo, trust)
 				return
 			}
-			if trust != unwind.TrustLeaf || stop != unwind.StopNone || regs.SP() != word(c.sp) ||
-				regs.RIP != c.stack[c.sp-1] || fr.Kind != unwind.KindStub {
-				t.Errorf("%v %v rip %#x sp %#x %+v", trust, stop, regs.RIP, regs.SP(), fr)
-			}
+			expect.True(t, trust == unwind.TrustLeaf && stop == unwind.StopNone && regs.SP() == word(c.sp) &&
+				regs.RIP == c.stack[c.sp-1] && fr.Kind == unwind.KindStub,
+				"%v %v rip %#x sp %#x %+v", trust, stop, regs.RIP, regs.SP(), fr)
 		})
 	}
 }
@@ -285,16 +283,13 @@ func TestHijacked(t *testing.T) {
 	f.put(method+1, 0, 0, 0, 0)
 	f.u64(thread+40, 0x1234, slot) // not a method
 	tables := managed.New(f.tables(false))
-	if ra, ok := tables.Hijacked(thread, slot); ok {
-		t.Errorf("%#x", ra)
-	}
+	ra, ok := tables.Hijacked(thread, slot)
+	expect.True(t, !ok, "%#x", ra)
 	f.u64(thread+152, method+5, slot)
-	if ra, ok := tables.Hijacked(thread, slot); !ok || ra != method+5 {
-		t.Errorf("%#x %v", ra, ok)
-	}
-	if _, ok := tables.Hijacked(0x90_0000, slot); ok {
-		t.Error("a thread that is gone")
-	}
+	ra, ok = tables.Hijacked(thread, slot)
+	expect.True(t, ok && ra == method+5, "%#x %v", ra, ok)
+	_, ok = tables.Hijacked(0x90_0000, slot)
+	expect.True(t, !ok, "a thread that is gone")
 }
 
 // A warm step allocates nothing.
@@ -338,10 +333,8 @@ func TestHostileUnwindData(t *testing.T) {
 		regs := context.AMD64{RIP: method + 5, Known: 1 << context.RSP}
 		regs.GPR[context.RSP] = stackAt
 		var fr unwind.Frame
-		if _, stop := stepOf(managed.New(f.tables(false)), &regs, false,
-			words(map[int]uint64{0: returnTo}), &fr); stop != c.want {
-			t.Errorf("%s: %v, want %v", c.name, stop, c.want)
-		}
+		_, stop := stepOf(managed.New(f.tables(false)), &regs, false, words(map[int]uint64{0: returnTo}), &fr)
+		expect.True(t, stop == c.want, "%s: %v, want %v", c.name, stop, c.want)
 	}
 }
 

@@ -31,12 +31,10 @@ func TestLongNames(t *testing.T) {
 		"<a>g__", "::", "_Closure$__1+"} {
 		for _, size := range []int{100, MaxName / len(piece), MaxName} {
 			s := strings.Repeat(piece, size)
-			if got := Name(s); len(got) > 32*len(s)+32 {
-				t.Errorf("%d of %q: %d bytes", size, piece, len(got))
-			}
-			if got := Type(s); len(got) > 32*len(s)+32 {
-				t.Errorf("type of %d %q: %d bytes", size, piece, len(got))
-			}
+			got := Name(s)
+			expect.True(t, len(got) <= 32*len(s)+32, "%d of %q: %d bytes", size, piece, len(got))
+			got = Type(s)
+			expect.True(t, len(got) <= 32*len(s)+32, "type of %d %q: %d bytes", size, piece, len(got))
 			if len(s) > MaxName && Name(s) != s {
 				t.Errorf("%d of %q: read", size, piece)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/testkit/armrun"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -116,9 +117,8 @@ func TestMethodsARM64(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			got, err := armrun.Frames(m.code, armBase+armBegin, armCall,
 				func(r *armrun.Machine, _ uint64) (armrun.Registers, error) { return m.step(r, true) })
-			if err != nil || got.Entered != m.entered || got.Prolog != m.prolog || got.Epilog != m.epilog {
-				t.Errorf("%+v, %v", got, err)
-			}
+			expect.True(t, err == nil && got.Entered == m.entered && got.Prolog == m.prolog &&
+				got.Epilog == m.epilog, "%+v, %v", got, err)
 		})
 	}
 }
@@ -177,13 +177,12 @@ func TestHostileRecordsARM64(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := armCode{code: good.code, xdata: c.xdata}
-			if _, err := armrun.Frames(a.code, armBase+armBegin, armCall,
+			_, err := armrun.Frames(a.code, armBase+armBegin, armCall,
 				func(m *armrun.Machine, _ uint64) (armrun.Registers, error) {
 					return a.step(m,
 						true)
-				}); err == nil {
-				t.Error("it was undone")
-			}
+				})
+			expect.True(t, err != nil, "it was undone")
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"golang.org/x/arch/x86/x86asm"
 )
@@ -123,10 +124,9 @@ func TestRealCLRs(t *testing.T) {
 					t.Errorf("%#x: ends with %v", r, last)
 				}
 			}
-			if stored != c.stored || calls != c.calls {
-				t.Errorf("%d store the return address, %d call what does; want %d and %d",
-					stored, calls, c.stored, c.calls)
-			}
+			expect.True(t, stored == c.stored && calls == c.calls,
+				"%d store the return address, %d call what does; want %d and %d", stored, calls, c.stored,
+				c.calls)
 		})
 	}
 }
@@ -169,22 +169,18 @@ func TestOtherImages(t *testing.T) {
 		}
 		images++
 		functions += f.AMD64().Len()
-		if got := Entered(f); len(got) != 0 {
-			t.Errorf("%s: %v", path, got)
-		}
+		got := Entered(f)
+		expect.True(t, len(got) == 0, "%s: %v", path, got)
 		return nil
 	})
 	if err != nil {
 		t.Skipf("SKIPPED-CHECK: no Wine: run scripts/deps.sh windows: %v", err)
 	}
-	if t.Logf("%d images, %d functions", images, functions); functions < 1000 {
-		t.Error("too few to mean anything")
-	}
+	t.Logf("%d images, %d functions", images, functions)
+	expect.True(t, functions >= 1000, "too few to mean anything")
 	ntdll := open(t, filepath.Join(dir, "ntdll.dll"))
-	if got := Dispatchers(ntdll); len(got) != 3 {
-		t.Errorf("dispatchers of ntdll: %v", got)
-	}
-	if got := Dispatchers(made(hijack, nil)); len(got) != 0 {
-		t.Errorf("dispatchers of nothing: %v", got)
-	}
+	got := Dispatchers(ntdll)
+	expect.True(t, len(got) == 3, "dispatchers of ntdll: %v", got)
+	got = Dispatchers(made(hijack, nil))
+	expect.True(t, len(got) == 0, "dispatchers of nothing: %v", got)
 }

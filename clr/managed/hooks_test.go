@@ -107,9 +107,7 @@ func TestHijackStubARM64(t *testing.T) {
 	u.SetTable(module.NewTable(1, []module.Module{m}, nil))
 	in := u.(interface{ InReturnHook(unwind.Address) bool }).InReturnHook
 	for off := uint64(0); off < size; off += 4 {
-		if !in(unwind.Instruction(start + stub + off)) {
-			t.Errorf("instruction %d is not in the stub", off/4)
-		}
+		expect.True(t, in(unwind.Instruction(start+stub+off)), "instruction %d is not in the stub", off/4)
 	}
 	for name, at := range map[string]unwind.Address{
 		"another function":                       unwind.Instruction(start + other + 8),
@@ -124,10 +122,9 @@ func TestHijackStubARM64(t *testing.T) {
 	binary.LittleEndian.PutUint64(stack[8:], ra)
 	regs := context.FromARM64(context.ARM64{PC: start + stub + calls + 4, Sp: sp, Known: context.ARM64All})
 	s, f := unwind.State{Regs: &regs, Trust: unwind.TrustContext}, unwind.Frame{}
-	if stop := u.Step(&s, memory.New(memory.Run{Addr: sp, Data: stack}), nil,
-		&f); stop != unwind.StopNone || regs.IP() != ra || regs.SP() != sp+192 || regs.FP() != 0xf00 {
-		t.Errorf("left to %#x/%#x: %v", regs.IP(), regs.SP(), stop)
-	}
+	stop := u.Step(&s, memory.New(memory.Run{Addr: sp, Data: stack}), nil, &f)
+	expect.True(t, stop == unwind.StopNone && regs.IP() == ra && regs.SP() == sp+192 && regs.FP() == 0xf00,
+		"left to %#x/%#x: %v", regs.IP(), regs.SP(), stop)
 	expect.Equal(t, FindHijackStub(&m, append(make([]byte, stub), text...)), start+stub, "found at")
 }
 

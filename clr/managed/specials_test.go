@@ -63,9 +63,8 @@ func TestPlaces(t *testing.T) {
 			for _, ip := range []uint64{at(k), at(k) + 0xf} {
 				expect.Equal(t, p.holds(ip), k <= i, "%d ranges: %#x", i+1, ip)
 			}
-			if p.holds(at(k)-1) || p.holds(at(k)+0x10) {
-				t.Errorf("%d ranges: an address beside %#x", i+1, at(k))
-			}
+			expect.True(t, !p.holds(at(k)-1) && !p.holds(at(k)+0x10),
+				"%d ranges: an address beside %#x", i+1, at(k))
 		}
 	}
 	expect.True(t, !p.Add(memory.Range{Start: 1, End: 2}) && !p.holds(1),

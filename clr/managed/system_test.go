@@ -166,10 +166,8 @@ func TestForget(t *testing.T) {
 	tables := New(System{p})
 	step := func() {
 		var f unwind.Frame
-		if stop := tables.Step(at(codeAt+0x20, false), stack(map[int]uint64{6: 1}), &unwind.Bounds{},
-			&f); stop != unwind.StopNone {
-			t.Fatal(stop)
-		}
+		stop := tables.Step(at(codeAt+0x20, false), stack(map[int]uint64{6: 1}), &unwind.Bounds{}, &f)
+		must.True(t, stop == unwind.StopNone, "%v", stop)
 	}
 	walks := func() int {
 		n, _ := tables.Walk(at(codeAt+0x20, false), stack(map[int]uint64{6: 1}), &unwind.Bounds{},
@@ -185,9 +183,8 @@ func TestForget(t *testing.T) {
 	tables.Forget()
 	expect.Equal(t, walks(), 0, "steps by a rule that was forgotten")
 	var f unwind.Frame
-	if stop := tables.Step(at(codeAt+0x20, false), stack(nil), &unwind.Bounds{}, &f); stop != unwind.BadInfo {
-		t.Errorf("%v: what was forgotten is still used", stop)
-	}
+	stop := tables.Step(at(codeAt+0x20, false), stack(nil), &unwind.Bounds{}, &f)
+	expect.True(t, stop == unwind.BadInfo, "%v: what was forgotten is still used", stop)
 }
 
 // The codes of a fragment and its parent are undone together.
@@ -198,13 +195,10 @@ func TestChained(t *testing.T) {
 	p.blocks[parentAt] = []byte{1, 200, 2, 0, 100, 0x22, 50, 0x30}
 	var f unwind.Frame
 	s := at(codeAt+1, false)
-	if stop := New(System{p}).Step(s, stack(map[int]uint64{4: 0x77}), &unwind.Bounds{},
-		&f); stop != unwind.StopNone || s.Regs.SP() != stackAt+0x28 {
-		t.Fatalf("%v sp %#x", stop, s.Regs.SP())
-	}
-	if s.Regs.AMD64.GPR[context.RBX] != 0x9003 {
-		t.Errorf("rbx %#x: not the word behind the parent's allocation", s.Regs.AMD64.GPR[context.RBX])
-	}
+	stop := New(System{p}).Step(s, stack(map[int]uint64{4: 0x77}), &unwind.Bounds{}, &f)
+	must.True(t, stop == unwind.StopNone && s.Regs.SP() == stackAt+0x28, "%v sp %#x", stop, s.Regs.SP())
+	expect.True(t, s.Regs.AMD64.GPR[context.RBX] == 0x9003,
+		"rbx %#x: not the word behind the parent's allocation", s.Regs.AMD64.GPR[context.RBX])
 }
 
 // A Thread object is made of words.
@@ -240,9 +234,8 @@ func TestHijacked(t *testing.T) {
 			}
 		}
 	}
-	if _, ok := New(System{newProcess()}).Hijacked(0, slot); ok {
-		t.Error("a Thread where no memory is")
-	}
+	_, ok := New(System{newProcess()}).Hijacked(0, slot)
+	expect.True(t, !ok, "a Thread where no memory is")
 }
 
 // arm is a source of ARM64 code.

@@ -46,9 +46,8 @@ func TestNames(t *testing.T) {
 // The name of a type that contains itself is finite.
 func TestNestedRound(t *testing.T) {
 	m := must.Get(Parse(sample([2]int{2, 3}, [2]int{3, 2})))(t)
-	if name := m.Type(2); len(name) > maxNested*8 {
-		t.Errorf("%d bytes", len(name))
-	}
+	name := m.Type(2)
+	expect.True(t, len(name) <= maxNested*8, "%d bytes", len(name))
 }
 
 // Truncated or modified metadata is refused or read within bounds.
@@ -87,9 +86,8 @@ func TestDescribe(t *testing.T) {
 		if got = strings.TrimPrefix(got, "+"); len(n.Args) > 0 {
 			got += "<" + strings.Join(n.Args, ",") + ">"
 		}
-		if got += n.Parameters; got != want {
-			t.Errorf("method %d: %q, want %q", rid, got, want)
-		}
+		got += n.Parameters
+		expect.True(t, got == want, "method %d: %q, want %q", rid, got, want)
 		if wantArgs := []string{"TItem"}; rid >= 1 && rid <= 9 && !slices.Equal(n.TypeArgs, wantArgs) {
 			t.Errorf("method %d: type arguments %q", rid, n.TypeArgs)
 		}
@@ -153,9 +151,8 @@ func TestLines(t *testing.T) {
 		{"row 0", 0, 0, Place{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got, ok := l.Find(c.method, c.il); got != c.want || ok != (c.want.File != "") {
-				t.Errorf("%v %v, want %v", got, ok, c.want)
-			}
+			got, ok := l.Find(c.method, c.il)
+			expect.True(t, got == c.want && ok == (c.want.File != ""), "%v %v, want %v", got, ok, c.want)
 		})
 	}
 }
@@ -184,7 +181,6 @@ func TestHostileLines(t *testing.T) {
 			use(b)
 		}
 	}
-	if _, err := ParseLines(sample()); err == nil {
-		t.Error("a module is no PDB")
-	}
+	_, err := ParseLines(sample())
+	expect.True(t, err != nil, "a module is no PDB")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr/metadata"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/testkit/clrasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // flatMemory is readable from an address on.
@@ -109,9 +110,8 @@ func TestPlaces(t *testing.T) {
 				}
 				return nil, errors.New("none")
 			}
-			if got, ok := n.place(im, 1, 3); got != c.want || ok != (c.want.Line != 0) {
-				t.Errorf("%v %v, want %v", got, ok, c.want)
-			}
+			got, ok := n.place(im, 1, 3)
+			expect.True(t, got == c.want && ok == (c.want.Line != 0), "%v %v, want %v", got, ok, c.want)
 			n, im = lined(c.entries...)
 			n.place(im, 1, 3) // no files are read
 		})

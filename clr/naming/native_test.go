@@ -27,9 +27,8 @@ func TestUnsigned(t *testing.T) {
 		v, next, ok := (native32{c.b}).unsigned(0)
 		expect.True(t, v == c.want && next == c.next && ok == c.ok, "%s: %#x, %d, %v", c.name, v, next, ok)
 	}
-	if v, _, _ := (native32{[]byte{0xfe}}).signed(0); v != -1 {
-		t.Errorf("signed: %d", v)
-	}
+	v, _, _ := (native32{[]byte{0xfe}}).signed(0)
+	expect.True(t, v == -1, "signed: %d", v)
 }
 
 func TestMethodSignature(t *testing.T) {

@@ -49,10 +49,9 @@ func ilSize(img []byte, rva uint32) int {
 // Nearly every precompiled method of the class library has boundaries, and their offsets are within its IL.
 func TestPrecompiledBounds(t *testing.T) {
 	n, im, img := precompiledLibrary(t, "System.Private.CoreLib.dll")
-	if other := NewImages(flatMemory{0x10000, img}).image(0x10000,
-		""); unsafe.StringData(other.text.Value()) != unsafe.StringData(im.text.Value()) {
-		t.Error("two processes do not share the metadata of a module")
-	}
+	other := NewImages(flatMemory{0x10000, img}).image(0x10000, "")
+	expect.True(t, unsafe.StringData(other.text.Value()) == unsafe.StringData(im.text.Value()),
+		"two processes do not share the metadata of a module")
 	methods, lined, sound, bounds, beyond := 0, 0, 0, 0, map[string]bool{}
 	for k, s := range im.r2r.starts {
 		size := ilSize(img, im.md.RVA(int(s.rid)))
@@ -98,9 +97,8 @@ func TestPrecompiledBounds(t *testing.T) {
 func TestPrecompiledPlace(t *testing.T) {
 	n, im, _ := precompiledLibrary(t, "System.Linq.dll")
 	im.seen = true // there is no file next to it
-	if _, ok := n.PrecompiledPlace(0x10000, 0x10000); ok || im.r2r.debug.seen {
-		t.Error("lines without a Portable PDB")
-	}
+	_, ok := n.PrecompiledPlace(0x10000, 0x10000)
+	expect.True(t, !ok && !im.r2r.debug.seen, "lines without a Portable PDB")
 	pdb := must.Get(metadata.ParseLines(clrasm.Lines()))(t)
 	im.pdb = pdb
 	lines := 0
@@ -132,9 +130,8 @@ func precompiledLibrary(t *testing.T, name string) (n *Images, im *image, img []
 	img, _ = loaded(t, at[0])
 	n = NewImages(flatMemory{0x10000, img})
 	n.native = true
-	if im = n.image(0x10000, at[0]); im.r2r == nil {
-		t.Fatal("not precompiled")
-	}
+	im = n.image(0x10000, at[0])
+	must.True(t, im.r2r != nil, "not precompiled")
 	return n, im, img
 }
 

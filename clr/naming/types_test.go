@@ -75,9 +75,8 @@ func TestSharedTypeArguments(t *testing.T) {
 			first := nested(n, w, c.levels, c.width)
 			m := demangle.MethodName{TypeArgs: make([]string, c.width)}
 			n.instantiated(&m, 0, first, 0)
-			if named := m.TypeArgs[0] != ""; named != c.named {
-				t.Errorf("named %v: %q", named, m.TypeArgs)
-			}
+			named := m.TypeArgs[0] != ""
+			expect.True(t, named == c.named, "named %v: %q", named, m.TypeArgs)
 			expect.True(t, w.reads <= 10*maxTypesNamed, "%d reads", w.reads)
 		})
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"testing"
 	"unicode/utf16"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // written makes entries as the probe does.
@@ -65,9 +67,8 @@ func TestChain(t *testing.T) {
 		for _, caller := range callers {
 			got += caller.Name + " "
 		}
-		if got != c.callers || cut != c.cut || ok != c.ok {
-			t.Errorf("%s: %q, cut %v, ok %v", c.name, got, cut, ok)
-		}
+		expect.True(t, got == c.callers && cut == c.cut && ok == c.ok,
+			"%s: %q, cut %v, ok %v", c.name, got, cut, ok)
 	}
 }
 
@@ -77,13 +78,10 @@ func TestWaits(t *testing.T) {
 	c.Read(written(nil, 0x80|EntryStart, 0x1000, 0xc0|EntryStart, 0x2001, 0x90|EntryNext,
 		0x3000, 0xa0|EntryNext, 0x2000))
 	for object, want := range map[uint64]bool{0x80: false, 0x90: true, 0xa0: true, 0xc0: false, 0xe0: false} {
-		if c.Waits(object) != want {
-			t.Errorf("%#x: %v", object, !want)
-		}
+		expect.True(t, c.Waits(object) == want, "%#x: %v", object, !want)
 	}
-	if c.Read(nil); c.Waits(0xa0) {
-		t.Error("a chain of an earlier reading")
-	}
+	c.Read(nil)
+	expect.True(t, !c.Waits(0xa0), "a chain of an earlier reading")
 }
 
 // Ids are 32 and 16 hexadecimal digits, or there are none.
@@ -103,9 +101,8 @@ func TestIDs(t *testing.T) {
 		{"not ASCII", []string{trace, "ı0e0d0c0b0a09080"}, IDs{Trace: want.Trace}},
 	} {
 		k := twoBoxes()
-		if k.Read(written(c.texts)); k.IDs() != c.want {
-			t.Errorf("%s: %x", c.name, k.IDs())
-		}
+		k.Read(written(c.texts))
+		expect.True(t, k.IDs() == c.want, "%s: %x", c.name, k.IDs())
 	}
 	cut := written([]string{trace})
 	for n := range cut {

@@ -79,9 +79,8 @@ func TestLimited(t *testing.T) {
 			stacks: map[uint64]uint32{waits: 5, byToken: 5}}
 		g.tokens.ends = map[uint64]bool{byToken: true}
 		g.chains()
-		if len(g.out.Groups) != 1 || !g.out.Groups[0].Blocks || g.out.Groups[0].Limited != c.want {
-			t.Errorf("%s: %+v", c.name, g.out.Groups)
-		}
+		expect.True(t, len(g.out.Groups) == 1 && g.out.Groups[0].Blocks && g.out.Groups[0].Limited == c.want,
+			"%s: %+v", c.name, g.out.Groups)
 	}
 }
 
@@ -95,9 +94,8 @@ func TestLimitedByOneOfTwo(t *testing.T) {
 	g.chains()
 	must.Equal(t, len(g.out.Groups), 2, g.out.Groups)
 	for _, group := range g.out.Groups {
-		if want := group.Chain[0] == "Task.Delay"; group.Limited != want || len(group.Threads) != 1 ||
-			group.Threads[0] != 5 {
-			t.Errorf("%+v", group)
-		}
+		want := group.Chain[0] == "Task.Delay"
+		expect.True(t, group.Limited == want && len(group.Threads) == 1 && group.Threads[0] == 5,
+			"%+v", group)
 	}
 }

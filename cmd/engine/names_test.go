@@ -59,10 +59,8 @@ func TestNames(t *testing.T) {
 		}
 		stacks++
 		want, _ := n.resolver.Name(path, "", addr)
-		if names[got[0].Method] != want || names[got[1].Method] != "N.T.M" || got[2].Method != 0 ||
-			got[3].Method != 0 {
-			t.Errorf("frames %+v with names %v, want %q", got, names, want)
-		}
+		expect.True(t, names[got[0].Method] == want && names[got[1].Method] == "N.T.M" &&
+			got[2].Method == 0 && got[3].Method == 0, "frames %+v with names %v, want %q", got, names, want)
 	}
 	expect.Equal(t, stacks, 2, "stacks")
 }

@@ -62,9 +62,8 @@ func inSandbox(t *testing.T, pid int) {
 		"read another process": func() error { return readWord(1) },
 	} {
 		ask <- f
-		if first, second := f(), <-before; !os.IsPermission(first) || !os.IsPermission(second) {
-			t.Errorf("%s: %v, %v", what, first, second)
-		}
+		first, second := f(), <-before
+		expect.True(t, os.IsPermission(first) && os.IsPermission(second), "%s: %v, %v", what, first, second)
 	}
 	_, err := unix.Openat2(unix.AT_FDCWD, "there", &unix.OpenHow{Flags: unix.O_RDWR})
 	expect.Equal(t, err, error(unix.EPERM), "openat2")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cmd/record/options"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -23,28 +24,22 @@ func TestOpenToAll(t *testing.T) {
 	open, closed := filepath.Join(dir, "open"), filepath.Join(dir, "closed")
 	below, link := filepath.Join(closed, "below"), filepath.Join(dir, "link")
 	for path, mode := range map[string]fs.FileMode{open: 0o755, closed: 0o700} {
-		if err := os.Mkdir(path, mode); err != nil || os.Chmod(path, mode) != nil {
-			t.Fatal(err)
-		}
+		err := os.Mkdir(path, mode)
+		must.True(t, err == nil && os.Chmod(path, mode) == nil, "%v", err)
 	}
-	if err := os.Mkdir(below, 0o755); err != nil || os.Symlink(below, link) != nil {
-		t.Fatal(err)
-	}
+	err = os.Mkdir(below, 0o755)
+	must.True(t, err == nil && os.Symlink(below, link) == nil, "%v", err)
 	for path, want := range map[string]bool{open: true, closed: false, below: false, link: false,
 		filepath.Join(dir, "absent"): false} {
-		if got := openToAll(path); got != want {
-			t.Errorf("openToAll(%s) = %v", filepath.Base(path), got)
-		}
+		expect.Equal(t, openToAll(path), want, "openToAll(%s)", filepath.Base(path))
 	}
 }
 
 func TestUserOf(t *testing.T) {
-	if uid, ok := userOf(os.Getpid()); !ok || uid != os.Geteuid() {
-		t.Errorf("user %d, %v", uid, ok)
-	}
-	if _, ok := userOf(1 << 30); ok {
-		t.Error("a process that is not there has a user")
-	}
+	uid, ok := userOf(os.Getpid())
+	expect.True(t, ok && uid == os.Geteuid(), "user %d, %v", uid, ok)
+	_, ok = userOf(1 << 30)
+	expect.True(t, !ok, "a process that is not there has a user")
 }
 
 // No goroutine waits for the end of a process that is no longer recorded: it would keep the recording's

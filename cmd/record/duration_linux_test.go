@@ -52,12 +52,10 @@ func TestSettleDoesNotWaitForTarget(t *testing.T) {
 		make(chan struct{})}
 	s.add(running(e, countedConn{here, reads}, there), 1)
 	s.settle()
-	if n := len(reads); n != 1 {
-		t.Errorf("%d reads of a stream that came in one piece and said farewell", n)
-	}
-	if c := s.count(); c.Samples != 4 {
-		t.Errorf("%+v", c)
-	}
+	n := len(reads)
+	expect.True(t, n == 1, "%d reads of a stream that came in one piece and said farewell", n)
+	c := s.count()
+	expect.True(t, c.Samples == 4, "%+v", c)
 	close(e.release)
 	var said []string
 	s.awaitEngines(func(line string) { said = append(said, line) })
@@ -89,9 +87,8 @@ func TestEndIsAMoment(t *testing.T) {
 	close(known)
 	s.endAt(end.Add(time.Hour)) // not later than before
 	s.settle()
-	if c := s.count(); c.Samples != 4 || c.Processes != 2 {
-		t.Errorf("%+v, want two samples of each process", c)
-	}
+	c := s.count()
+	expect.True(t, c.Samples == 4 && c.Processes == 2, "%+v, want two samples of each process", c)
 }
 
 // The first sample may arrive after later ones: then the recording's time begins with it.

@@ -62,9 +62,8 @@ func TestEndedLate(t *testing.T) {
 		{128 + 65, time.Second, false},
 	} {
 		r := &run{code: c.code, lasted: c.lasted}
-		if got := r.endedAtOnce(); (got != "") != c.want {
-			t.Errorf("exit code %d after %v: %q", c.code, c.lasted, got)
-		}
+		got := r.endedAtOnce()
+		expect.True(t, (got != "") == c.want, "exit code %d after %v: %q", c.code, c.lasted, got)
 	}
 }
 
@@ -87,14 +86,12 @@ func TestKilledTarget(t *testing.T) {
 	opt, _ := fakeRun(t, "killed")
 	res := mustRun(t, opt)
 	expect.Equal(t, res.ExitCode, 128+9, "exit code")
-	if got := content(t, opt.Outputs[0].Path); !strings.Contains(got, "x10") {
-		t.Errorf("samples lost: %s", got)
-	}
+	got := content(t, opt.Outputs[0].Path)
+	expect.True(t, strings.Contains(got, "x10"), "samples lost: %s", got)
 	notes := strings.Join(res.Profile.Stats.Notes, "\n")
-	if !strings.Contains(notes, "was cut off") ||
-		res.Profile.Stats.ExitNote != "the command was ended by signal 9 (killed)" {
-		t.Errorf("notes %q, %q", notes, res.Profile.Stats.ExitNote)
-	}
+	expect.True(t, strings.Contains(notes, "was cut off") &&
+		res.Profile.Stats.ExitNote == "the command was ended by signal 9 (killed)",
+		"notes %q, %q", notes, res.Profile.Stats.ExitNote)
 }
 
 // follow runs a patient target. It returns once five samples have arrived, with the result to come and
@@ -143,9 +140,8 @@ func TestSignalsGoOn(t *testing.T) {
 	pidFile := filepath.Join(tempdir.New(t), "pid")
 	opt.PIDFile = pidFile
 	done, out := follow(t, opt)
-	if _, err := os.Stat(pidFile); err != nil {
-		t.Error(err)
-	}
+	_, err := os.Stat(pidFile)
+	expect.True(t, err == nil, "%v", err)
 	for _, c := range []struct {
 		sig  syscall.Signal
 		want string
@@ -156,9 +152,8 @@ func TestSignalsGoOn(t *testing.T) {
 	res := <-done
 	expect.True(t, res.ExitCode == 7 && strings.Contains(content(t, opt.Outputs[0].Path), "x4"),
 		"exit code %d", res.ExitCode)
-	if _, err := os.Stat(pidFile); err == nil {
-		t.Error("the pid file is left")
-	}
+	_, err = os.Stat(pidFile)
+	expect.True(t, err != nil, "the pid file is left")
 }
 
 // A terminal that closes ends a recording of a process, as Ctrl-C does.
@@ -198,9 +193,8 @@ func TestInterruptOnce(t *testing.T) {
 	}
 	syscall.Kill(os.Getpid(), syscall.SIGTERM)
 	res := <-done
-	if res.ExitCode != 7 || !strings.Contains(content(t, opt.Outputs[0].Path), "bb!500") {
-		t.Errorf("exit code %d, %s", res.ExitCode, content(t, opt.Outputs[0].Path))
-	}
+	expect.True(t, res.ExitCode == 7 && strings.Contains(content(t, opt.Outputs[0].Path), "bb!500"),
+		"exit code %d, %s", res.ExitCode, content(t, opt.Outputs[0].Path))
 }
 
 // A second INT while names are looked up ends at once, and the file is whole.
@@ -216,10 +210,8 @@ func TestInterruptTwice(t *testing.T) {
 	syscall.Kill(os.Getpid(), syscall.SIGINT)
 	res := <-done
 	expect.Equal(t, res.ExitCode, 130, "exit code")
-	if got := content(t, opt.Outputs[0].Path); !strings.Contains(got, "libc.so.6+0x500") ||
-		!strings.Contains(got, "x4") {
-		t.Errorf("got %s", got)
-	}
+	got := content(t, opt.Outputs[0].Path)
+	expect.True(t, strings.Contains(got, "libc.so.6+0x500") && strings.Contains(got, "x4"), "got %s", got)
 	left, _ := os.ReadDir(filepath.Dir(opt.Outputs[0].Path))
 	expect.Equal(t, len(left), 1, "left behind: %v", left)
 	close(n.release)
@@ -265,8 +257,7 @@ func TestDuration(t *testing.T) {
 	done, _ := follow(t, opt)
 	<-wrote
 	syscall.Kill(os.Getpid(), syscall.SIGTERM)
-	if res := <-done; res.ExitCode != 7 || len(res.Profile.Stats.Notes) != 0 ||
-		res.Profile.Stats.Samples != 5 {
-		t.Errorf("%+v", res)
-	}
+	res := <-done
+	expect.True(t, res.ExitCode == 7 && len(res.Profile.Stats.Notes) == 0 && res.Profile.Stats.Samples == 5,
+		"%+v", res)
 }

@@ -25,9 +25,8 @@ func TestKilledTarget(t *testing.T) {
 	opt, _ := fakeRun(t, "killed")
 	res := mustRun(t, opt)
 	expect.True(t, uint32(res.ExitCode) == 0xc0000005, "exit code %#x", res.ExitCode)
-	if got := content(t, opt.Outputs[0].Path); !strings.Contains(got, "x10") {
-		t.Errorf("samples lost: %s", got)
-	}
+	got := content(t, opt.Outputs[0].Path)
+	expect.True(t, strings.Contains(got, "x10"), "samples lost: %s", got)
 	s := &res.Profile.Stats
 	if notes := strings.Join(s.Notes, "\n"); !strings.Contains(notes, "was cut off") ||
 		s.ExitNote != "the command was ended by an access violation (exit code 0xc0000005)" {

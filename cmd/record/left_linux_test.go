@@ -14,6 +14,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -110,25 +111,21 @@ func TestFollowsWhatTheCommandLeaves(t *testing.T) {
 		t.Errorf("exit code %d, %s, said %q", res.ExitCode, got, said)
 	}
 	notes := strings.Join(res.Profile.Stats.Notes, "\n")
-	if want := fmt.Sprintf("1 process that the command left running was recorded until it ended: process %d",
-		res.PIDs[0]); !strings.Contains(notes, want) {
-		t.Errorf("notes %q, want %q", notes, want)
-	}
+	want := fmt.Sprintf("1 process that the command left running was recorded until it ended: process %d",
+		res.PIDs[0])
+	expect.True(t, strings.Contains(notes, want), "notes %q, want %q", notes, want)
 }
 
 // If the command itself is recorded, the processes that it leaves are helpers: they are named.
 func TestNamesHelpersOfTheCommand(t *testing.T) {
 	opt, said := fakeRun(t, "leaving a helper")
 	res := mustRun(t, opt)
-	if got := content(t, opt.Outputs[0].Path); res.ExitCode != 0 || !strings.Contains(got, "x3") ||
-		!strings.Contains(got, "x7") || said.String() != "" {
-		t.Errorf("exit code %d, %s, said %q", res.ExitCode, got, said)
-	}
+	got := content(t, opt.Outputs[0].Path)
+	expect.True(t, res.ExitCode == 0 && strings.Contains(got, "x3") && strings.Contains(got, "x7") &&
+		said.String() == "", "exit code %d, %s, said %q", res.ExitCode, got, said)
 	notes := strings.Join(res.Profile.Stats.Notes, "\n")
-	if want := fmt.Sprintf("recorded until the recording ended: process %d",
-		res.PIDs[1]); !strings.Contains(notes, want) {
-		t.Errorf("notes %q, want %q", notes, want)
-	}
+	want := fmt.Sprintf("recorded until the recording ended: process %d", res.PIDs[1])
+	expect.True(t, strings.Contains(notes, want), "notes %q, want %q", notes, want)
 }
 
 // A process that loads no runtime does not delay the tool, and is named.
@@ -180,7 +177,6 @@ func TestInterruptEndsFollowing(t *testing.T) {
 		parent = err == nil
 	}
 	syscall.Kill(os.Getpid(), syscall.SIGINT) // once: a second one would end the tool anyway
-	if res := <-done; res.ExitCode != 0 {
-		t.Errorf("exit code %d", res.ExitCode)
-	}
+	res := <-done
+	expect.True(t, res.ExitCode == 0, "exit code %d", res.ExitCode)
 }

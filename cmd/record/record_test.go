@@ -102,14 +102,11 @@ func TestRecord(t *testing.T) {
 	opt, said := fakeRun(t, "exit")
 	res := mustRun(t, opt)
 	expect.True(t, res.ExitCode == 3 && said.String() == "", "exit code %d, said %q", res.ExitCode, said)
-	if got, want := content(t, opt.Outputs[0].Path), fmt.Sprintf(wantStack, 10)+wantGap; got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
-	}
+	got, want := content(t, opt.Outputs[0].Path), fmt.Sprintf(wantStack, 10)+wantGap
+	expect.True(t, got == want, "got\n%swant\n%s", got, want)
 	p := res.Profile
-	if p.Runtime != ".NET 9.0.5" || p.RateHz != 50 || p.Duration != 180*time.Millisecond ||
-		!p.Start.Equal(time.Unix(1, 0)) {
-		t.Errorf("header: %q %v Hz %v %v", p.Runtime, p.RateHz, p.Duration, p.Start)
-	}
+	expect.True(t, p.Runtime == ".NET 9.0.5" && p.RateHz == 50 && p.Duration == 180*time.Millisecond &&
+		p.Start.Equal(time.Unix(1, 0)), "header: %q %v Hz %v %v", p.Runtime, p.RateHz, p.Duration, p.Start)
 	s := p.Stats
 	if s.Samples != 11 || s.Complete != 10 || s.Gaps["no-unwind-info"] != 1 || s.Retries != 2 ||
 		s.Suspended.Max != time.Millisecond ||
@@ -121,9 +118,8 @@ func TestRecord(t *testing.T) {
 			{Verdict: "found", Result: "S_OK", Count: 5}}) {
 		t.Errorf("parts %+v, tries %+v", s.Parts, s.Tries)
 	}
-	if st := p.Stacks[0]; st.WallNanos != 200_000_000 || st.CPUNanos != 10_000 || !st.Complete {
-		t.Errorf("stack %+v", st)
-	}
+	st := p.Stacks[0]
+	expect.True(t, st.WallNanos == 200_000_000 && st.CPUNanos == 10_000 && st.Complete, "stack %+v", st)
 	left, _ := os.ReadDir(opt.SocketDir)
 	expect.Equal(t, len(left), 0, "left behind: %v", left)
 }
@@ -131,10 +127,9 @@ func TestRecord(t *testing.T) {
 func TestGarbage(t *testing.T) {
 	opt, _ := fakeRun(t, "garbage")
 	res := mustRun(t, opt)
-	if notes := strings.Join(res.Profile.Stats.Notes, "\n"); res.Profile.Stats.Samples != 3 ||
-		!strings.Contains(notes, "bad Text") {
-		t.Errorf("%d samples, notes %q", res.Profile.Stats.Samples, notes)
-	}
+	notes := strings.Join(res.Profile.Stats.Notes, "\n")
+	expect.True(t, res.Profile.Stats.Samples == 3 && strings.Contains(notes, "bad Text"),
+		"%d samples, notes %q", res.Profile.Stats.Samples, notes)
 }
 
 // Threads that could not be sampled are reported in words.
@@ -169,13 +164,11 @@ func TestLastFigures(t *testing.T) {
 func TestNeverConnected(t *testing.T) {
 	opt, said := fakeRun(t, "silent")
 	res := mustRun(t, opt)
-	if res.ExitCode != 5 || !strings.Contains(said.String(), "no .NET runtime loaded seedwalk's library") ||
-		strings.Contains(said.String(), "\n") {
-		t.Errorf("exit code %d, said %q", res.ExitCode, said)
-	}
-	if _, err := os.Stat(opt.Outputs[0].Path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("an empty profile was written: %v", err)
-	}
+	expect.True(t, res.ExitCode == 5 &&
+		strings.Contains(said.String(), "no .NET runtime loaded seedwalk's library") &&
+		!strings.Contains(said.String(), "\n"), "exit code %d, said %q", res.ExitCode, said)
+	_, err := os.Stat(opt.Outputs[0].Path)
+	expect.True(t, errors.Is(err, os.ErrNotExist), "an empty profile was written: %v", err)
 	opt, said = fakeRun(t, "silent")
 	opt.Env = append(opt.Env, "DOTNET_EnableDiagnostics_Profiler=0")
 	mustRun(t, opt)
@@ -191,9 +184,8 @@ func TestSeveralProcesses(t *testing.T) {
 	must.True(t, len(res.PIDs) == 2 && res.Profile.Stats.Samples == 2+11,
 		"processes %v, %d samples", res.PIDs, res.Profile.Stats.Samples)
 	for _, pid := range res.PIDs {
-		if want := fmt.Sprintf(" (%d)[native] x", pid); strings.Count(got, want) != 2 {
-			t.Errorf("no root %q in\n%s", want, got)
-		}
+		want := fmt.Sprintf(" (%d)[native] x", pid)
+		expect.True(t, strings.Count(got, want) == 2, "no root %q in\n%s", want, got)
 	}
 }
 
@@ -222,9 +214,8 @@ func TestDurationOfAnEndlessTarget(t *testing.T) {
 	res := mustRun(t, opt)
 	expect.True(t, res.ExitCode == 11 && len(res.Profile.Stats.Notes) == 0 && res.Profile.Stats.Samples >= 5,
 		"exit code %d, %+v", res.ExitCode, res.Profile.Stats)
-	if last := res.Profile.Start.Add(res.Profile.Duration); last.After(time.Now()) || last.Before(began) {
-		t.Errorf("the last sample is of %v", last)
-	}
+	last := res.Profile.Start.Add(res.Profile.Duration)
+	expect.True(t, !last.After(time.Now()) && !last.Before(began), "the last sample is of %v", last)
 }
 
 // A recording without samples reports the reason in one line, and fails if FailEmpty is set.
@@ -246,10 +237,9 @@ func TestEmpty(t *testing.T) {
 		if res.Profile != nil && res.Profile.Stats.Empty != said.String() {
 			t.Errorf("%s: the outputs say %q, the terminal %q", c.what, res.Profile.Stats.Empty, said)
 		}
-		if res.ExitCode != c.code || !strings.HasPrefix(said.String(), c.want) ||
-			strings.Contains(said.String(), "\n") || (c.want == "") != (said.String() == "") {
-			t.Errorf("%s: exit code %d, said %q", c.what, res.ExitCode, said)
-		}
+		expect.True(t, res.ExitCode == c.code && strings.HasPrefix(said.String(), c.want) &&
+			!strings.Contains(said.String(), "\n") && (c.want == "") == (said.String() == ""),
+			"%s: exit code %d, said %q", c.what, res.ExitCode, said)
 	}
 }
 
@@ -257,9 +247,8 @@ func TestEmpty(t *testing.T) {
 func TestNoEvents(t *testing.T) {
 	p := inflow.New(7, "app")
 	r := &run{opt: &options.Options{Events: "locks"}, srv: &server{processes: []*inflow.Process{p}}}
-	if got := r.empty(); !strings.HasPrefix(got, "no events: none of what --events locks asked for") {
-		t.Errorf("%q", got)
-	}
+	got := r.empty()
+	expect.True(t, strings.HasPrefix(got, "no events: none of what --events locks asked for"), "%q", got)
 	p.Receive(&wire.Event{Kind: wire.EventWait})
 	expect.Equal(t, r.empty(), "", "with an event")
 }
@@ -284,9 +273,8 @@ func TestUnseenWaits(t *testing.T) {
 			p.Receive(&wire.Hello{PID: 7, Runtime: c.runtime})
 			r := &run{opt: &options.Options{Events: c.events, PID: c.pid},
 				srv: &server{processes: []*inflow.Process{p}}}
-			if got, code := r.empty(), r.finalCode(); !strings.HasPrefix(got, c.want) || code != c.code {
-				t.Errorf("%q, exit code %d", got, code)
-			}
+			got, code := r.empty(), r.finalCode()
+			expect.True(t, strings.HasPrefix(got, c.want) && code == c.code, "%q, exit code %d", got, code)
 		})
 	}
 }
@@ -294,10 +282,8 @@ func TestUnseenWaits(t *testing.T) {
 // If the profiler itself reported why it does not work, the tool does not guess.
 func TestRefusedToldWhy(t *testing.T) {
 	opt, said := fakeRun(t, "refusing")
-	if res := mustRun(t, opt); res.ExitCode != 5 || said.String() != "" {
-		t.Errorf("exit code %d, said %q", res.ExitCode, said)
-	}
-	if left, _ := os.ReadDir(opt.SocketDir); len(left) != 0 {
-		t.Errorf("left behind: %v", left)
-	}
+	res := mustRun(t, opt)
+	expect.True(t, res.ExitCode == 5 && said.String() == "", "exit code %d, said %q", res.ExitCode, said)
+	left, _ := os.ReadDir(opt.SocketDir)
+	expect.True(t, len(left) == 0, "left behind: %v", left)
 }

@@ -27,14 +27,10 @@ func TestFullDiskFallsBack(t *testing.T) {
 	opt.Outputs = []options.Output{{Path: "/dev/full", Format: plain}}
 	res := mustRun(t, opt)
 	w := res.Written[0]
-	if w.Err == nil || !strings.HasPrefix(w.Path, os.TempDir()) ||
-		!strings.Contains(content(t, w.Path), "x10") {
-		t.Fatalf("%+v", w)
-	}
-	if want := "cannot write /dev/full: no space left on device; the result is in " +
-		w.Path; said.String() != want {
-		t.Errorf("said %q, want %q", said, want)
-	}
+	must.True(t, w.Err != nil && strings.HasPrefix(w.Path, os.TempDir()) &&
+		strings.Contains(content(t, w.Path), "x10"), "%+v", w)
+	want := "cannot write /dev/full: no space left on device; the result is in " + w.Path
+	expect.True(t, said.String() == want, "said %q, want %q", said, want)
 	expect.Equal(t, res.ExitCode, 3, "exit code")
 }
 
@@ -47,10 +43,8 @@ func TestVanishedDirectoryFallsBack(t *testing.T) {
 	opt.Outputs = []options.Output{{Path: filepath.Join(dir, "a.plain"), Format: plain}}
 	opt.Command = []string{"/bin/sh", "-c", "rmdir " + dir + "; exec " + os.Args[0]}
 	res := mustRun(t, opt)
-	if res.Written[0].Path == "" || !strings.Contains(said.String(), "no such file") ||
-		!strings.HasSuffix(res.Written[0].Path, "a.plain") {
-		t.Errorf("%+v, said %q", res.Written, said)
-	}
+	expect.True(t, res.Written[0].Path != "" && strings.Contains(said.String(), "no such file") &&
+		strings.HasSuffix(res.Written[0].Path, "a.plain"), "%+v, said %q", res.Written, said)
 }
 
 // A tool that may open too few files reports that, and does not start the command.

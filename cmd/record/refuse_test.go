@@ -10,6 +10,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/cmd/record/output"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -60,10 +61,9 @@ func TestRefusals(t *testing.T) {
 			c.change(&opt)
 			_, err := Run(opt)
 			var r *options.Refusal
-			if !errors.As(err, &r) || r.Code != c.code || !strings.Contains(r.Error(), c.want) ||
-				strings.Contains(r.Error(), "\n") {
-				t.Errorf("got %v, want code %d and %q in one line", err, c.code, c.want)
-			}
+			expect.True(t, errors.As(err, &r) && r.Code == c.code && strings.Contains(r.Error(), c.want) &&
+				!strings.Contains(r.Error(), "\n"),
+				"got %v, want code %d and %q in one line", err, c.code, c.want)
 		})
 	}
 }
@@ -74,7 +74,6 @@ func TestStdoutOutput(t *testing.T) {
 	opt.Stdout, opt.Outputs = w, []options.Output{{Path: "-", Format: plain}}
 	mustRun(t, opt)
 	w.Close()
-	if b, _ := io.ReadAll(r); strings.Count(string(b), "x10") != 1 {
-		t.Errorf("got %q", b)
-	}
+	b, _ := io.ReadAll(r)
+	expect.True(t, strings.Count(string(b), "x10") == 1, "got %q", b)
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"golang.org/x/sys/windows"
 )
 
@@ -15,9 +16,8 @@ func TestStartRemedy(t *testing.T) {
 		want string
 	}{{windows.ERROR_ELEVATION_REQUIRED, "administrator"}, {windows.ERROR_BAD_EXE_FORMAT, "this machine"},
 		{windows.ERROR_ACCESS_DENIED, "a program"}} {
-		if what, remedy := startRemedy("none.exe", c.err); !strings.Contains(what+remedy, c.want) {
-			t.Errorf("%v: %q, %q", c.err, what, remedy)
-		}
+		what, remedy := startRemedy("none.exe", c.err)
+		expect.True(t, strings.Contains(what+remedy, c.want), "%v: %q, %q", c.err, what, remedy)
 	}
 }
 

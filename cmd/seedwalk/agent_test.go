@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -58,9 +59,8 @@ func TestAgentToken(t *testing.T) {
 	for text, want := range map[string]string{"0123456789abcdef\n": "0123456789abcdef",
 		"short": "", "0123456789abcdef\nx": ""} {
 		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
-		if got, err := tokenIn(path, 16); got != want || (err == nil) != (want != "") {
-			t.Errorf("%q: %q, %v", text, got, err)
-		}
+		got, err := tokenIn(path, 16)
+		expect.True(t, got == want && (err == nil) == (want != ""), "%q: %q, %v", text, got, err)
 	}
 }
 
@@ -84,9 +84,8 @@ func TestAgentCannotBegin(t *testing.T) {
 		f := agentFlags{listen: "localhost:0"}
 		f.cfg.Folder, f.cfg.Rate, f.cfg.CPU, f.cfg.MemoryBytes = dir, 19, 1, 1<<40
 		change(&f)
-		if err := f.run(); err == nil || !strings.Contains(err.Error(), want) ||
-			strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q: %v", want, err)
-		}
+		err := f.run()
+		expect.True(t, err != nil && strings.Contains(err.Error(), want) &&
+			!strings.Contains(err.Error(), "\n"), "%q: %v", want, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/stack/capture"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // The command's exit code and output are unchanged, and the file has its stacks.
@@ -20,9 +21,7 @@ func TestCapture(t *testing.T) {
 	expect.True(t, code == 7 && out == "done\n" && strings.Count(errOut, "\n") == 1,
 		"exit code %d, stdout %q, stderr %q", code, out, errOut)
 	f, err := capture.Read(path)
-	if err != nil || len(f.Stacks) == 0 {
-		t.Fatal("no stacks: ", err)
-	}
+	must.True(t, err == nil && len(f.Stacks) > 0, "no stacks: %v", err)
 }
 
 func TestCaptureOfNobody(t *testing.T) {

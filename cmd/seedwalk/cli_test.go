@@ -109,9 +109,8 @@ func TestRecordFolded(t *testing.T) {
 	expect.True(t, code == 42 && errOut == "the command's own output\n",
 		"exit code %d\nstderr %s", code, errOut)
 	for line := range strings.Lines(out) { // only data
-		if !strings.Contains(line, "App.Program.Main;App.Program.Work") || !strings.HasSuffix(line, " 7\n") {
-			t.Errorf("stdout %q", line)
-		}
+		expect.True(t, strings.Contains(line, "App.Program.Main;App.Program.Work") &&
+			strings.HasSuffix(line, " 7\n"), "stdout %q", line)
 	}
 	expect.True(t, out != "", "no data")
 }
@@ -124,9 +123,8 @@ func TestRecordEveryFormat(t *testing.T) {
 	_, errOut, code, dir := tool(t, "record", "--tree", "--output", names, "--", self(t))
 	expect.Equal(t, code, 42, "exit code, %s", errOut)
 	for _, n := range strings.Split(names, ",") {
-		if info, err := os.Stat(filepath.Join(dir, n)); err != nil || info.Size() == 0 {
-			t.Errorf("%s: %v", n, err)
-		}
+		info, err := os.Stat(filepath.Join(dir, n))
+		expect.True(t, err == nil && info.Size() != 0, "%s: %v", n, err)
 		expect.True(t, strings.Contains(errOut, "wrote "+n+"\n"), "no line for %s:\n%s", n, errOut)
 	}
 	expect.True(t, strings.Contains(errOut, "App.Program.Work") && !strings.Contains(errOut, "\x1b"),
@@ -136,17 +134,15 @@ func TestRecordEveryFormat(t *testing.T) {
 func TestRecordDefaultsAndJSON(t *testing.T) {
 	_, errOut, code, dir := tool(t, "record", "--json", "--", self(t))
 	var s jsonSummary
-	if err := json.Unmarshal([]byte(errOut), &s); err != nil {
-		t.Fatalf("%v in %q", err, errOut)
-	}
+	err := json.Unmarshal([]byte(errOut), &s)
+	must.True(t, err == nil, "%v in %q", err, errOut)
 	if code != 42 || s.ExitCode != 42 || s.Samples != 7 || s.Complete != 7 || s.Threads != 1 ||
 		len(s.Outputs) != 3 || len(s.Connected) != 1 {
 		t.Errorf("%d %+v", code, s)
 	}
 	for _, n := range []string{"seedwalk.html", "seedwalk.pb.gz", "seedwalk.swrec"} {
-		if _, err := os.Stat(filepath.Join(dir, n)); err != nil {
-			t.Error(err)
-		}
+		_, err := os.Stat(filepath.Join(dir, n))
+		expect.True(t, err == nil, "%v", err)
 	}
 }
 
@@ -224,9 +220,8 @@ func TestWrongUse(t *testing.T) {
 			if c.args != nil && strings.Count(errOut, "\n") != 1 {
 				t.Errorf("not one line: %q", errOut)
 			}
-			if left, _ := os.ReadDir(dir); len(left) != 0 {
-				t.Errorf("left behind: %v", left)
-			}
+			left, _ := os.ReadDir(dir)
+			expect.True(t, len(left) == 0, "left behind: %v", left)
 		})
 	}
 }
@@ -285,18 +280,16 @@ func TestVersion(t *testing.T) {
 		"exit code %d, %q", code, out)
 	out, _, code, _ = tool(t, "version", "--json")
 	var v versions
-	if err := json.Unmarshal([]byte(out), &v); err != nil || code != 0 || v.Stream != wire.Version ||
-		v.OS != runtime.GOOS || v.Version == "" {
-		t.Errorf("%v, exit code %d, %q", err, code, out)
-	}
+	err := json.Unmarshal([]byte(out), &v)
+	expect.True(t, err == nil && code == 0 && v.Stream == wire.Version && v.OS == runtime.GOOS &&
+		v.Version != "", "%v, exit code %d, %q", err, code, out)
 }
 
 func TestTopUsage(t *testing.T) {
 	for _, args := range [][]string{{}, {"x"}, {"-5"}, {"1", "2"}, {"--interval", "1ms", "1"},
 		{"--duration", "-1s", "--json", "1"}, {"1"}} {
-		if _, errOut, code, _ := tool(t, append([]string{"top"}, args...)...); code != cli.ExitUsage ||
-			!strings.Contains(errOut, "seedwalk top --help") {
-			t.Errorf("%q: exit code %d, %s", args, code, errOut)
-		}
+		_, errOut, code, _ := tool(t, append([]string{"top"}, args...)...)
+		expect.True(t, code == cli.ExitUsage && strings.Contains(errOut, "seedwalk top --help"),
+			"%q: exit code %d, %s", args, code, errOut)
 	}
 }

@@ -78,9 +78,8 @@ func TestCompletionKnowsAll(t *testing.T) {
 	for _, want := range []struct{ command, flag string }{{"record", "--pid"},
 		{"record", "--keep-suspension"}, {"report", "--since"}, {"diff", "--until"},
 		{"waits", "--follow"}, {"stack", "--core"}} {
-		if !slices.Contains(flagsIn(helps[want.command]), want.flag) {
-			t.Errorf("%s: no %s in %v", want.command, want.flag, flagsIn(helps[want.command]))
-		}
+		expect.True(t, slices.Contains(flagsIn(helps[want.command]), want.flag),
+			"%s: no %s in %v", want.command, want.flag, flagsIn(helps[want.command]))
 	}
 }
 
@@ -89,9 +88,8 @@ func TestCompletionBash(t *testing.T) {
 	bash := needs.Command(t, "bash")
 	script, _, code, _ := tool(t, "completion", "bash")
 	path := filepath.Join(tempdir.New(t), "seedwalk.bash")
-	if err := os.WriteFile(path, []byte(script), 0o600); err != nil || code != 0 {
-		t.Fatal(err, code)
-	}
+	err := os.WriteFile(path, []byte(script), 0o600)
+	must.True(t, err == nil && code == 0, "%v %v", err, code)
 	for _, c := range []struct{ words, want string }{
 		{"seedwalk re", "record report replay"}, {"seedwalk record --du", "--duration"},
 		{"seedwalk diff --un", "--until"}, {"seedwalk nothing --x", ""},
@@ -103,18 +101,15 @@ func TestCompletionBash(t *testing.T) {
 		cmd.Args = append(cmd.Args, words...)
 		cmd.Dir = filepath.Dir(path)
 		out, err := cmd.CombinedOutput()
-		if got := strings.TrimSpace(string(out)); err != nil || got != c.want {
-			t.Errorf("%s: %q, want %q, %v", c.words, got, c.want, err)
-		}
+		got := strings.TrimSpace(string(out))
+		expect.True(t, err == nil && got == c.want, "%s: %q, want %q, %v", c.words, got, c.want, err)
 	}
 	for _, shell := range []string{"zsh", "fish"} {
-		if out, _, code, _ := tool(t, "completion", shell); code != 0 || !strings.Contains(out, "seedwalk") ||
-			!strings.Contains(out, "keep-suspension") {
-			t.Errorf("%s: exit code %d, %q", shell, code, out)
-		}
+		out, _, code, _ := tool(t, "completion", shell)
+		expect.True(t, code == 0 && strings.Contains(out, "seedwalk") &&
+			strings.Contains(out, "keep-suspension"), "%s: exit code %d, %q", shell, code, out)
 	}
-	if _, errOut, code, _ := tool(t, "completion", "tcsh"); code != 2 ||
-		!strings.Contains(errOut, "bash, zsh, or fish") {
-		t.Errorf("exit code %d, %s", code, errOut)
-	}
+	_, errOut, code, _ := tool(t, "completion", "tcsh")
+	expect.True(t, code == 2 && strings.Contains(errOut, "bash, zsh, or fish"),
+		"exit code %d, %s", code, errOut)
 }

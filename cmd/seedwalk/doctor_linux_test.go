@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/doctor"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
@@ -34,8 +35,7 @@ func TestDoctorNames(t *testing.T) {
 	}
 	os.Rename(filepath.Join(dir, "app.dbg"), filepath.Join(dir, "elsewhere"))
 	m, _ := findings(t, "--", filepath.Join(dir, "app"))
-	if f := m["names"]; f.Status != doctor.Note ||
-		!strings.Contains(f.Detail, "app has no names of its own") || !strings.Contains(f.Remedy, "app.dbg") {
-		t.Errorf("%+v", f)
-	}
+	f := m["names"]
+	expect.True(t, f.Status == doctor.Note && strings.Contains(f.Detail, "app has no names of its own") &&
+		strings.Contains(f.Remedy, "app.dbg"), "%+v", f)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/doctor"
 	"github.com/seedwalk/seedwalk/process/program"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -19,9 +20,8 @@ func findings(t *testing.T, args ...string) (map[string]doctor.Finding, int) {
 	t.Helper()
 	out, errOut, code, _ := tool(t, append([]string{"doctor", "--json"}, args...)...)
 	var all []doctor.Finding
-	if err := json.Unmarshal([]byte(out), &all); err != nil {
-		t.Fatalf("%v\n%s%s", err, out, errOut)
-	}
+	err := json.Unmarshal([]byte(out), &all)
+	must.True(t, err == nil, "%v\n%s%s", err, out, errOut)
 	m := map[string]doctor.Finding{}
 	for _, f := range all {
 		m[f.Check] = f
@@ -32,23 +32,19 @@ func findings(t *testing.T, args ...string) (map[string]doctor.Finding, int) {
 // The test binary is no profiler library: doctor must report that.
 func TestDoctorSeesAWrongLibrary(t *testing.T) {
 	m, code := findings(t)
-	if code != cli.ExitWrong || m["profiler library"].Status != doctor.Bad {
-		t.Errorf("exit code %d, %+v", code, m)
-	}
+	expect.True(t, code == cli.ExitWrong && m["profiler library"].Status == doctor.Bad,
+		"exit code %d, %+v", code, m)
 	for _, c := range checksHere {
-		if m[c].Status != doctor.Good {
-			t.Errorf("%+v", m[c])
-		}
+		expect.True(t, m[c].Status == doctor.Good, "%+v", m[c])
 	}
 }
 
 func TestDoctorEnvironment(t *testing.T) {
 	t.Setenv("DOTNET_EnableDiagnostics", "0")
 	m, code := findings(t)
-	if f := m["environment"]; code != cli.ExitWrong || f.Status != doctor.Bad ||
-		!strings.Contains(f.Detail, "DOTNET_EnableDiagnostics=0") {
-		t.Errorf("exit code %d, %+v", code, f)
-	}
+	f := m["environment"]
+	expect.True(t, code == cli.ExitWrong && f.Status == doctor.Bad &&
+		strings.Contains(f.Detail, "DOTNET_EnableDiagnostics=0"), "exit code %d, %+v", code, f)
 }
 
 func TestDoctorCommand(t *testing.T) {
@@ -78,9 +74,8 @@ func TestDoctorCommand(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			m, _ := findings(t, "--", c.command)
-			if f := m["command"]; f.Status != c.status || !strings.Contains(f.Detail, c.want) {
-				t.Errorf("%+v", f)
-			}
+			f := m["command"]
+			expect.True(t, f.Status == c.status && strings.Contains(f.Detail, c.want), "%+v", f)
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -69,9 +70,8 @@ func TestSymbolsFetched(t *testing.T) {
 		t.Errorf("another build: %d addresses named, %d refused, %d requests", n, refused, requests.Load())
 	}
 	file = "prog"
-	if n, refused := names(srv.URL); n == 0 || refused != 0 {
-		t.Errorf("by address: %d addresses named, %d refused", n, refused)
-	}
+	n, refused := names(srv.URL)
+	expect.True(t, n != 0 && refused == 0, "by address: %d addresses named, %d refused", n, refused)
 	before := requests.Load()
 	if n, _ := names(srv.URL); n == 0 || requests.Load() != before {
 		t.Errorf("from the cache: %d addresses named, %d requests", n, requests.Load()-before)

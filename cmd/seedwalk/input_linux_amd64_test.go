@@ -97,9 +97,7 @@ func TestProcessesThatCannotBe(t *testing.T) {
 			"no such process; look for its number"},
 		{"of another architecture", func(t *testing.T) string {
 			exe := filepath.Join(t.TempDir(), "pausing")
-			if err := os.WriteFile(exe, pausing(machine386), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(exe, pausing(machine386), 0o755))
 			return waiting(t, nil, exe)
 		}, "of another architecture (x86 (32-bit)): seedwalk of that machine is needed",
 			"of another architecture; record it with a seedwalk for that machine"},
@@ -118,9 +116,8 @@ func TestProcessesThatCannotBe(t *testing.T) {
 			if strings.Contains(errOut, "may not be looked at") {
 				t.Skip("SKIPPED-CHECK: " + errOut)
 			}
-			if judgeLine(t, "stack", errOut, c.stack); (code == 0) != (c.stack == "") {
-				t.Errorf("stack ended with %d", code)
-			}
+			judgeLine(t, "stack", errOut, c.stack)
+			expect.True(t, (code == 0) == (c.stack == ""), "stack ended with %d", code)
 			_, errOut, code, _ = tool(t, "record", "--quiet", "--pid", pid,
 				"--duration", "1s", "--output", "o.folded")
 			judgeLine(t, "record", errOut, c.record)
@@ -149,9 +146,8 @@ func coreOf(t *testing.T, dir string) (core []byte, exe string) {
 	if out, err := exec.Command(gcore, "-o", filepath.Join(dir, "core"), pid).CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED-CHECK: gcore: %v\n%s", err, out)
 	}
-	if core, err = os.ReadFile(filepath.Join(dir, "core."+pid)); err != nil {
-		t.Fatal(err)
-	}
+	core, err = os.ReadFile(filepath.Join(dir, "core."+pid))
+	must.Do(t, err)
 	return core, exe
 }
 
@@ -216,10 +212,9 @@ func TestCoresThatCannotBe(t *testing.T) {
 			file := filepath.Join(dir, "damaged")
 			must.Do(t, os.WriteFile(file, c.damage(append([]byte(nil), core...)), 0o644))
 			out, errOut, code, _ := tool(t, "stack", "--core", file)
-			if judgeLine(t, "stack --core", errOut, c.says); code != c.code ||
-				!strings.Contains(out, c.shows) {
-				t.Errorf("it ended with %d and shows\n%s", code, out)
-			}
+			judgeLine(t, "stack --core", errOut, c.says)
+			expect.True(t, code == c.code && strings.Contains(out, c.shows),
+				"it ended with %d and shows\n%s", code, out)
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/collect"
 	"github.com/seedwalk/seedwalk/report/recording"
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/pdbfile"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -64,10 +65,9 @@ func TestPDBReport(t *testing.T) {
 			args = append(args, "--symbols", c.symbols)
 		}
 		out, errOut, code, _ := tool(t, args...)
-		if code != 0 || strings.Contains(out, `"shop::price"`) != c.found ||
-			strings.Contains(out, `C:\\src\\shop.cc`) != c.found || requests != c.requests {
-			t.Errorf("%s: exit code %d, %d requests\n%s\n%s", c.name, code, requests, errOut, out)
-		}
+		expect.True(t, code == 0 && strings.Contains(out, `"shop::price"`) == c.found &&
+			strings.Contains(out, `C:\\src\\shop.cc`) == c.found && requests == c.requests,
+			"%s: exit code %d, %d requests\n%s\n%s", c.name, code, requests, errOut, out)
 	}
 }
 

@@ -20,9 +20,8 @@ func recorded(t *testing.T) (path string, folded []byte) {
 	_, errOut, code, dir := tool(t, "record", "--quiet", "--output", "a.swrec,a.folded", "--", self(t))
 	must.Equal(t, code, 42, "exit code, %s", errOut)
 	folded = must.Get(os.ReadFile(filepath.Join(dir, "a.folded")))(t)
-	if left, _ := filepath.Glob(filepath.Join(dir, "*.partial")); len(left) != 0 {
-		t.Errorf("left behind: %v", left)
-	}
+	left, _ := filepath.Glob(filepath.Join(dir, "*.partial"))
+	expect.True(t, len(left) == 0, "left behind: %v", left)
 	return filepath.Join(dir, "a.swrec"), folded
 }
 
@@ -53,10 +52,9 @@ func TestReportBy(t *testing.T) {
 		expect.True(t, code == 0 && strings.Contains(out, "samples "+by+"\n") && strings.Contains(out, want),
 			"%s: exit code %d, %s%s", by, code, errOut, out)
 	}
-	if _, errOut, code, _ := tool(t, "report", "--by", "color", path); code != 2 ||
-		!strings.Contains(errOut, "choose category, module, thread") {
-		t.Errorf("exit code %d, %s", code, errOut)
-	}
+	_, errOut, code, _ := tool(t, "report", "--by", "color", path)
+	expect.True(t, code == 2 && strings.Contains(errOut, "choose category, module, thread"),
+		"exit code %d, %s", code, errOut)
 }
 
 // Parts of a recording are chosen by time, thread, and function.
@@ -76,11 +74,9 @@ func TestReportPart(t *testing.T) {
 		var s export.Recording
 		hint := strings.Contains(errOut, "no samples in the selection (") &&
 			strings.Contains(errOut, `these threads: "main"`)
-		if err := json.Unmarshal([]byte(out), &s); err != nil || code != 0 || s.Samples != c.samples ||
-			hint != (c.samples == 0) {
-			t.Errorf("%s: %v, exit code %d, %d samples, want %d; %s", c.flags, err,
-				code, s.Samples, c.samples, errOut)
-		}
+		err := json.Unmarshal([]byte(out), &s)
+		expect.True(t, err == nil && code == 0 && s.Samples == c.samples && hint == (c.samples == 0),
+			"%s: %v, exit code %d, %d samples, want %d; %s", c.flags, err, code, s.Samples, c.samples, errOut)
 	}
 }
 
@@ -110,14 +106,12 @@ func TestReportBadInput(t *testing.T) {
 			}
 		}
 	}
-	if _, errOut, code, _ := tool(t, "report", "--output", "b.swrec", path); code != 2 ||
-		!strings.Contains(errOut, "seedwalk record only") {
-		t.Errorf("a recording of a recording: exit code %d, %q", code, errOut)
-	}
-	if _, errOut, code, _ := tool(t, "report", "--metric", "heat", path); code != 2 ||
-		!strings.Contains(errOut, "it has samples, wall, cpu") {
-		t.Errorf("a metric that is none: exit code %d, %q", code, errOut)
-	}
+	_, errOut, code, _ := tool(t, "report", "--output", "b.swrec", path)
+	expect.True(t, code == 2 && strings.Contains(errOut, "seedwalk record only"),
+		"a recording of a recording: exit code %d, %q", code, errOut)
+	_, errOut, code, _ = tool(t, "report", "--metric", "heat", path)
+	expect.True(t, code == 2 && strings.Contains(errOut, "it has samples, wall, cpu"),
+		"a metric that is none: exit code %d, %q", code, errOut)
 }
 
 // Two recordings of one program show no difference, and the exit code is that of no difference.
@@ -136,24 +130,18 @@ func TestDiff(t *testing.T) {
 	}
 	out, errOut, code, dir := tool(t, "diff", a, b, "-o", "d.html")
 	page, err := os.ReadFile(filepath.Join(dir, "d.html"))
-	if err != nil || out != "" || code != 0 || !strings.Contains(errOut, "wrote d.html") ||
-		!bytes.Contains(page, []byte(`"diff":{"split":`)) {
-		t.Errorf("%v, exit code %d, %s%s", err, code, out, errOut)
-	}
-	if _, errOut, code, _ = tool(t, "diff", a, b, "-o", "d.folded"); code != 2 ||
-		!strings.Contains(errOut, "must end in .html") {
-		t.Errorf("a page of another format: exit code %d, %s", code, errOut)
-	}
-	if _, _, code, _ := tool(t, "diff", a); code != 2 {
-		t.Errorf("one recording: exit code %d", code)
-	}
-	if _, _, code, _ := tool(t, "diff", a, a+"x"); code != 3 {
-		t.Errorf("an absent recording: exit code %d", code)
-	}
+	expect.True(t, err == nil && out == "" && code == 0 && strings.Contains(errOut, "wrote d.html") &&
+		bytes.Contains(page, []byte(`"diff":{"split":`)), "%v, exit code %d, %s%s", err, code, out, errOut)
+	_, errOut, code, _ = tool(t, "diff", a, b, "-o", "d.folded")
+	expect.True(t, code == 2 && strings.Contains(errOut, "must end in .html"),
+		"a page of another format: exit code %d, %s", code, errOut)
+	_, _, code, _ = tool(t, "diff", a)
+	expect.True(t, code == 2, "one recording: exit code %d", code)
+	_, _, code, _ = tool(t, "diff", a, a+"x")
+	expect.True(t, code == 3, "an absent recording: exit code %d", code)
 	data := must.Get(os.ReadFile(b))(t)
 	must.Do(t, os.WriteFile(b, data[:len(data)-3], 0o644))
-	if _, errOut, code, _ := tool(t, "diff", a, b); code != 3 ||
-		!strings.Contains(errOut, "damaged at offset ") {
-		t.Errorf("a damaged recording: exit code %d, %s", code, errOut)
-	}
+	_, errOut, code, _ = tool(t, "diff", a, b)
+	expect.True(t, code == 3 && strings.Contains(errOut, "damaged at offset "),
+		"a damaged recording: exit code %d, %s", code, errOut)
 }

@@ -43,9 +43,8 @@ func TestSimList(t *testing.T) {
 	out, _, code, _ := tool(t, "sim")
 	expect.Equal(t, code, 0, "exit code")
 	for _, r := range rules.All() {
-		if n := strings.Count(out, "  "+r.Name+" "); n != 1 || !strings.Contains(out, r.Line) {
-			t.Errorf("%s stands %d times in\n%s", r.Name, n, out)
-		}
+		n := strings.Count(out, "  "+r.Name+" ")
+		expect.True(t, n == 1 && strings.Contains(out, r.Line), "%s stands %d times in\n%s", r.Name, n, out)
 	}
 }
 
@@ -71,13 +70,11 @@ func TestSimWrongUse(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out, errOut, code, dir := tool(t, append([]string{"sim"}, c.args...)...)
-			if code != c.code || out != "" || !strings.Contains(errOut, c.want) ||
-				strings.Count(errOut, "\n") != 1 {
-				t.Errorf("exit code %d\nstdout %q\nstderr %q, want %q", code, out, errOut, c.want)
-			}
-			if left, _ := os.ReadDir(dir); len(left) != 0 {
-				t.Errorf("left behind: %v", left)
-			}
+			expect.True(t, code == c.code && out == "" && strings.Contains(errOut, c.want) &&
+				strings.Count(errOut, "\n") == 1,
+				"exit code %d\nstdout %q\nstderr %q, want %q", code, out, errOut, c.want)
+			left, _ := os.ReadDir(dir)
+			expect.True(t, len(left) == 0, "left behind: %v", left)
 		})
 	}
 }
@@ -122,9 +119,8 @@ type simDocument struct {
 func simDecode(t *testing.T, args ...string) (d simDocument) {
 	t.Helper()
 	out, errOut, code, _ := tool(t, append([]string{"sim", "--json"}, args...)...)
-	if err := json.Unmarshal([]byte(out), &d); err != nil || code != 0 || errOut != "" {
-		t.Fatalf("%v, exit code %d, %s", err, code, errOut)
-	}
+	err := json.Unmarshal([]byte(out), &d)
+	must.True(t, err == nil && code == 0 && errOut == "", "%v, exit code %d, %s", err, code, errOut)
 	return d
 }
 
@@ -139,17 +135,15 @@ func TestSimJSON(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	b := s.Broken
-	if b.Deadlocks == 0 || !b.Exhausted || b.Interleavings != b.Done+b.Deadlocks+b.Faults+b.Endless {
-		t.Errorf("%+v", b)
-	}
+	expect.True(t, b.Deadlocks != 0 && b.Exhausted &&
+		b.Interleavings == b.Done+b.Deadlocks+b.Faults+b.Endless, "%+v", b)
 	f := b.Found
 	if f.Outcome != "deadlock" || len(f.Cycle) != 3 || len(f.Graph.Nodes) != 3 || len(f.Graph.Edges) != 3 ||
 		len(f.Hash) != 16 || len(f.Trace) < f.Steps || f.Trace[0].Thread == "" {
 		t.Errorf("%+v", f)
 	}
-	if k := s.Kept; k.Found != nil || k.Done != k.Interleavings || k.Orders < 1000 {
-		t.Errorf("%+v", k)
-	}
+	k := s.Kept
+	expect.True(t, k.Found == nil && k.Done == k.Interleavings && k.Orders >= 1000, "%+v", k)
 	r := must.Get(rules.Find("heap"))(t)
 	r.Setup.Arch = builder.SimArchs["arm64"]
 	if res := r.Run(true, sched.Replay(f.Choices)); res.Outcome != sched.Deadlock || res.Steps != f.Steps {
@@ -162,10 +156,8 @@ func TestSimPictures(t *testing.T) {
 		"--svg", "a.svg", "--dot", "-")
 	expect.True(t, code == 0 && errOut == "" && strings.Contains(out, "digraph deadlock"),
 		"exit code %d, %s\n%s", code, errOut, out)
-	if svg, err := os.ReadFile(filepath.Join(dir, "a.svg")); err != nil ||
-		!strings.Contains(string(svg), "suspended by") {
-		t.Errorf("%v\n%s", err, svg)
-	}
+	svg, err := os.ReadFile(filepath.Join(dir, "a.svg"))
+	expect.True(t, err == nil && strings.Contains(string(svg), "suspended by"), "%v\n%s", err, svg)
 	out, _, code, _ = tool(t, "sim", "--scenario", "alternate-stack", "--broken", "--svg", "-")
 	expect.True(t, code == 0 && strings.Contains(out, "fault after"), "exit code %d\n%s", code, out)
 	_, errOut, code, _ = tool(t, "sim", "--scenario", "alternate-stack", "--broken", "--dot", "-")
@@ -229,19 +221,15 @@ func TestRulesWrongUse(t *testing.T) {
 func TestRulesJSON(t *testing.T) {
 	out, _, code, _ := tool(t, "rules", "--json", "EnumModules")
 	var c builder.Contract
-	if err := json.Unmarshal([]byte(out), &c); err != nil || code != 0 {
-		t.Fatalf("exit code %d: %v", code, err)
-	}
-	if c.Kind != "info" || c.Info.Slot != 66 || len(c.Places) != 8 ||
-		c.Places[4].Net9 != "refused (80131363)" {
-		t.Errorf("%+v", c)
-	}
+	err := json.Unmarshal([]byte(out), &c)
+	must.True(t, err == nil && code == 0, "exit code %d: %v", code, err)
+	expect.True(t, c.Kind == "info" && c.Info.Slot == 66 && len(c.Places) == 8 &&
+		c.Places[4].Net9 == "refused (80131363)", "%+v", c)
 	out, _, code, _ = tool(t, "rules", "--json")
 	var l builder.AllNames
-	if err := json.Unmarshal([]byte(out), &l); err != nil || code != 0 || len(l.Info) != 112 ||
-		len(l.Callbacks) != 95 {
-		t.Errorf("exit code %d, %v, %d and %d methods", code, err, len(l.Info), len(l.Callbacks))
-	}
+	err = json.Unmarshal([]byte(out), &l)
+	expect.True(t, err == nil && code == 0 && len(l.Info) == 112 && len(l.Callbacks) == 95,
+		"exit code %d, %v, %d and %d methods", code, err, len(l.Info), len(l.Callbacks))
 }
 
 // Vendors may use other words: each search finds an answer that names the right rule.
@@ -259,7 +247,6 @@ func TestRulesOtherWords(t *testing.T) {
 		expect.True(t, code == 0 && strings.Contains(out, want),
 			"%s: exit code %d, %s%s", word, code, out, errOut)
 	}
-	if _, _, code, _ := tool(t, "rules", "127"); code != 1 {
-		t.Errorf("a slot that is none: exit code %d", code)
-	}
+	_, _, code, _ := tool(t, "rules", "127")
+	expect.True(t, code == 1, "a slot that is none: exit code %d", code)
 }

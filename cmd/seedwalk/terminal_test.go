@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/pty"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -58,38 +60,30 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 		"SEEDWALK_TEST_SIGNALS=1", "SEEDWALK_PROFILER="+exe)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	slave.Close()
 	r := bufio.NewReader(master)
 	awaitText(t, r, "ready")
-	if line := awaitText(t, r, "samples"); !strings.Contains(line, "\r") {
-		t.Errorf("no progress line: %q", line)
-	}
+	line := awaitText(t, r, "samples")
+	expect.True(t, strings.Contains(line, "\r"), "no progress line: %q", line)
 	master.Write([]byte{3})
 	awaitText(t, r, "got interrupt")
 	cmd.Process.Signal(syscall.SIGUSR1)
-	if between := awaitText(t, r, "got user defined signal 1"); strings.Contains(between, "interrupt") {
-		t.Errorf("the command got a second INT: %q", between)
-	}
+	between := awaitText(t, r, "got user defined signal 1")
+	expect.True(t, !strings.Contains(between, "interrupt"), "the command got a second INT: %q", between)
 	cmd.Process.Signal(syscall.SIGTERM)
 	awaitText(t, r, "got terminated")
 	awaitText(t, r, "wrote "+out)
 	cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != 9 {
-		t.Errorf("exit code %d", code)
-	}
-	if b, err := os.ReadFile(out); err != nil || !strings.HasSuffix(string(b), " 7\n") {
-		t.Errorf("%v, %q", err, b)
-	}
+	expect.Equal(t, cmd.ProcessState.ExitCode(), 9, "exit code")
+	b, err := os.ReadFile(out)
+	expect.True(t, err == nil && strings.HasSuffix(string(b), " 7\n"), "%v, %q", err, b)
 }
 
 // Not even root may write there.
 func TestNoPermission(t *testing.T) {
 	_, errOut, code, _ := tool(t, "record", "--output", "/sys/a.html", "--", "x")
-	if code != 125 || !strings.HasSuffix(errOut,
-		"permission denied; choose a directory you may write to with --output\n") {
-		t.Errorf("exit code %d, %q", code, errOut)
-	}
+	expect.True(t, code == 125 &&
+		strings.HasSuffix(errOut, "permission denied; choose a directory you may write to with --output\n"),
+		"exit code %d, %q", code, errOut)
 }

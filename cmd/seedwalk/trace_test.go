@@ -8,6 +8,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -17,9 +18,7 @@ func TestTraceCommands(t *testing.T) {
 	dir := tempdir.New(t)
 	write := func(name string, b []byte) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, b, 0o600))
 		return path
 	}
 	sampled := func(pid uint32) []byte {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -83,13 +84,11 @@ func TestReplayAndInfoJSON(t *testing.T) {
 	} {
 		out, _, _, _ := tool(t, c.args...)
 		var got map[string]any
-		if err := json.Unmarshal([]byte(out), &got); err != nil {
-			t.Fatal(c.args, err)
-		}
+		err := json.Unmarshal([]byte(out), &got)
+		must.True(t, err == nil, "%v %v", c.args, err)
 		for _, k := range c.keys {
-			if _, ok := got[k]; !ok {
-				t.Errorf("%v: no %q", c.args, k)
-			}
+			_, ok := got[k]
+			expect.True(t, ok, "%v: no %q", c.args, k)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/internal/procstat"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -57,10 +58,8 @@ func TestWaitsDeadSocket(t *testing.T) {
 		port.Close()
 		target.Process.Kill()
 		target.Wait()
-		if code != 1 || stdout != "" || strings.Count(stderr, "\n") != 1 ||
-			!strings.Contains(stderr, c.stderr) {
-			t.Errorf("%s: exit code %d\n%s%s", c.name, code, stdout, stderr)
-		}
+		expect.True(t, code == 1 && stdout == "" && strings.Count(stderr, "\n") == 1 &&
+			strings.Contains(stderr, c.stderr), "%s: exit code %d\n%s%s", c.name, code, stdout, stderr)
 	}
 }
 
@@ -74,10 +73,8 @@ func TestWaitsClosedPipe(t *testing.T) {
 	cmd := exec.Command(self(t), "waits", "--", "true") // says that it is no .NET program
 	cmd.Env = append(os.Environ(), "SEEDWALK_TEST_AS=tool", "TMPDIR="+tmp)
 	cmd.Stderr = w
-	if err := cmd.Run(); err != nil {
-		t.Error(err)
-	}
-	if left, err := os.ReadDir(tmp); err != nil || len(left) != 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
+	err = cmd.Run()
+	expect.True(t, err == nil, "%v", err)
+	left, err := os.ReadDir(tmp)
+	expect.True(t, err == nil && len(left) == 0, "left behind: %v, %v", left, err)
 }

@@ -80,9 +80,8 @@ func TestWaitsJSONFile(t *testing.T) {
 	var got struct {
 		Waits []struct{ Thread uint64 }
 	}
-	if err := json.Unmarshal(b, &got); err != nil || len(got.Waits) != 1 || got.Waits[0].Thread != 27713 {
-		t.Errorf("%+v, %v", got, err)
-	}
+	err := json.Unmarshal(b, &got)
+	expect.True(t, err == nil && len(got.Waits) == 1 && got.Waits[0].Thread == 27713, "%+v, %v", got, err)
 }
 
 // TestWaitsExample compares the example in docs/waits.md with the tool's output.
@@ -220,8 +219,6 @@ func TestWaitsThreadReuse(t *testing.T) {
 	path := filepath.Join(tempdir.New(t), "in.nettrace")
 	must.Do(t, os.WriteFile(path, trace, 0o644))
 	stdout, stderr, code, _ := tool(t, "waits", path)
-	if code != 0 || stderr != "" || !strings.HasPrefix(stdout, "1 wait, 400.000 ms") ||
-		!strings.Contains(stdout, "1 wait is unreliable") {
-		t.Errorf("%d %s\n%s", code, stderr, stdout)
-	}
+	expect.True(t, code == 0 && stderr == "" && strings.HasPrefix(stdout, "1 wait, 400.000 ms") &&
+		strings.Contains(stdout, "1 wait is unreliable"), "%d %s\n%s", code, stderr, stdout)
 }

@@ -130,11 +130,9 @@ func TestWineSameAsLinux(t *testing.T) {
 		name := strings.Join(args, " ")
 		out, errOut, code := runIn(t, ".", nil, append([]string{own}, args...)...)
 		wout, werr, wcode := wineTool(t, ".", nil, args...)
-		if code != wcode || sameEverywhere(out) != sameEverywhere(wout) ||
-			sameEverywhere(errOut) != sameEverywhere(werr) {
-			t.Errorf("%s: exit code %d, under Wine %d\n%s%s\nWine:\n%s%s", name, code,
-				wcode, out, errOut, wout, werr)
-		}
+		expect.True(t, code == wcode && sameEverywhere(out) == sameEverywhere(wout) &&
+			sameEverywhere(errOut) == sameEverywhere(werr),
+			"%s: exit code %d, under Wine %d\n%s%s\nWine:\n%s%s", name, code, wcode, out, errOut, wout, werr)
 		expect.True(t, out+errOut != "", "%s says nothing", name)
 	}
 }

@@ -1,6 +1,10 @@
 package memory
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
+)
 
 func bytes(n int, first byte) []byte {
 	b := make([]byte, n)
@@ -30,9 +34,8 @@ func TestWord(t *testing.T) {
 		{"end of the address space", ^uint64(0), 0, false},
 		{"wraps", ^uint64(3), 0, false},
 	} {
-		if v, ok := w.Word(c.addr); v != c.want || ok != c.ok {
-			t.Errorf("%s: %#x %v, want %#x %v", c.name, v, ok, c.want, c.ok)
-		}
+		v, ok := w.Word(c.addr)
+		expect.True(t, v == c.want && ok == c.ok, "%s: %#x %v, want %#x %v", c.name, v, ok, c.want, c.ok)
 	}
 }
 
@@ -51,47 +54,38 @@ func TestRun(t *testing.T) {
 
 func TestEdges(t *testing.T) {
 	var empty Window
-	if _, ok := empty.Word(0); ok {
-		t.Error("the zero window has a word")
-	}
-	if _, ok := New(Run{0x1000, bytes(4, 0)}).Word(0x1000); ok {
-		t.Error("a run of four bytes has a word")
-	}
+	_, ok := empty.Word(0)
+	expect.True(t, !ok, "the zero window has a word")
+	_, ok = New(Run{0x1000, bytes(4, 0)}).Word(0x1000)
+	expect.True(t, !ok, "a run of four bytes has a word")
 	top := New(Run{^uint64(0) - 7, bytes(64, 0)}) // would wrap: cut
-	if _, ok := top.Word(0); ok {
-		t.Error("a run wrapped around the address space")
-	}
-	if _, ok := top.Bytes(^uint64(0)-7, 4); !ok {
-		t.Error("what lies before the end is lost")
-	}
-	if _, ok := top.Bytes(0x1000, -1); ok {
-		t.Error("a negative length was read")
-	}
+	_, ok = top.Word(0)
+	expect.True(t, !ok, "a run wrapped around the address space")
+	_, ok = top.Bytes(^uint64(0)-7, 4)
+	expect.True(t, ok, "what lies before the end is lost")
+	_, ok = top.Bytes(0x1000, -1)
+	expect.True(t, !ok, "a negative length was read")
 }
 
 func TestBytesAreTheRunsOwn(t *testing.T) {
 	data := bytes(32, 0)
 	w := New(Run{0x1000, data})
 	b, ok := w.Bytes(0x1008, 8)
-	if !ok || &b[0] != &data[8] || cap(b) != 8 {
-		t.Errorf("%v, capacity %d: a copy, or more than was asked for", ok, cap(b))
-	}
+	expect.True(t, ok && &b[0] == &data[8] && cap(b) == 8,
+		"%v, capacity %d: a copy, or more than was asked for", ok, cap(b))
 }
 
 func TestResetForgets(t *testing.T) {
 	w := New(Run{0x1000, bytes(64, 0)}, Run{0x2000, bytes(16, 0)})
 	w.Reset(0x3000, bytes(8, 1))
 	for _, addr := range []uint64{0x1000, 0x2000} {
-		if _, ok := w.Word(addr); ok {
-			t.Errorf("%#x is still readable", addr)
-		}
+		_, ok := w.Word(addr)
+		expect.True(t, !ok, "%#x is still readable", addr)
 	}
-	if v, ok := w.Word(0x3000); !ok || v != 0x0807060504030201 {
-		t.Errorf("%#x %v", v, ok)
-	}
+	v, ok := w.Word(0x3000)
+	expect.True(t, ok && v == 0x0807060504030201, "%#x %v", v, ok)
 	data := bytes(64, 0)
-	if n := testing.AllocsPerRun(100,
-		func() { w.Reset(0x1000, data); w.Word(0x1010); w.Bytes(0x1010, 4) }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	n := testing.AllocsPerRun(100,
+		func() { w.Reset(0x1000, data); w.Word(0x1010); w.Bytes(0x1010, 4) })
+	expect.True(t, n == 0, "%v allocations", n)
 }

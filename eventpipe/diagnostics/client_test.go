@@ -40,10 +40,8 @@ func TestCollectBytes(t *testing.T) {
 			t.Errorf("version %d:\n%x, want\n%s", collectors[i].version, got, want)
 		}
 	}
-	if ids := []uint8{collectors[0].id, collectors[1].id,
-		collectors[2].id}; !slices.Equal(ids, []uint8{6, 5, 3}) {
-		t.Errorf("ids on the wire: %v", ids)
-	}
+	ids := []uint8{collectors[0].id, collectors[1].id, collectors[2].id}
+	expect.True(t, slices.Equal(ids, []uint8{6, 5, 3}), "ids on the wire: %v", ids)
 }
 
 // TestFormatIsOne checks the format field of every command.
@@ -64,9 +62,8 @@ func TestMessageBytes(t *testing.T) {
 	const want = "444f544e45545f4950435f563100" + "3800" + "0301" + "0000" + "e8030000" +
 		"01020000000000000000000000000010" + "03000000" + "2f0061000000" + "02000000" + "0708"
 	expect.True(t, hex.EncodeToString(m) == want && err == nil, "%x, %v", m, err)
-	if _, err := message(2, 2, make(payload, 70000)); err == nil {
-		t.Error("a command longer than its size can say")
-	}
+	_, err = message(2, 2, make(payload, 70000))
+	expect.True(t, err != nil, "a command longer than its size can say")
 }
 
 // fakeRuntime answers commands and records them in seen.
@@ -135,9 +132,8 @@ func TestFallBack(t *testing.T) {
 			continue
 		}
 		must.True(t, err == nil && s.ID == 9 && s.Version == c.version, "%s: %+v, %v", c.name, s, err)
-		if got, err := io.ReadAll(s); string(got) != "Nettrace" || err != nil {
-			t.Errorf("%s: %q, %v", c.name, got, err)
-		}
+		got, err := io.ReadAll(s)
+		expect.True(t, string(got) == "Nettrace" && err == nil, "%s: %q, %v", c.name, got, err)
 	}
 }
 
@@ -178,9 +174,8 @@ func TestAnswers(t *testing.T) {
 		_, err := readAnswer(iotest.OneByteReader(bytes.NewReader(c.in)))
 		expect.True(t, err != nil && strings.Contains(err.Error(), c.want), "%s: %v", name, err)
 	}
-	if body, err := readAnswer(bytes.NewReader(ok(1, 2))); err != nil || !bytes.Equal(body, []byte{1, 2}) {
-		t.Errorf("%v, %v", body, err)
-	}
+	body, err := readAnswer(bytes.NewReader(ok(1, 2)))
+	expect.True(t, err == nil && bytes.Equal(body, []byte{1, 2}), "%v, %v", body, err)
 }
 
 func TestInfo(t *testing.T) {
@@ -193,14 +188,11 @@ func TestInfo(t *testing.T) {
 	}
 	f := &fakeRuntime{answer: func(set, id uint8, body []byte) []byte { return ok(p...) }}
 	got, err := NewClient(1, f.dial).Info()
-	if err != nil || got.PID != 77 || got.CommandLine != "app 1 2" || got.Version != "9.0.5" ||
-		got.PortableRID != "linux-x64" {
-		t.Errorf("%+v, %v", got, err)
-	}
+	expect.True(t, err == nil && got.PID == 77 && got.CommandLine == "app 1 2" && got.Version == "9.0.5" &&
+		got.PortableRID == "linux-x64", "%+v, %v", got, err)
 	for n := range p {
-		if _, err := parseInfo(processInfo3, p[:n]); err == nil {
-			t.Errorf("cut at %d", n)
-		}
+		_, err := parseInfo(processInfo3, p[:n])
+		expect.True(t, err != nil, "cut at %d", n)
 	}
 	old := &fakeRuntime{answer: func(set, id uint8, body []byte) []byte {
 		if id != processInfo {
@@ -208,9 +200,8 @@ func TestInfo(t *testing.T) {
 		}
 		return ok(p[4:]...)
 	}}
-	if got, err := NewClient(1, old.dial).Info(); err != nil || got.Arch != "x64" || got.Version != "" {
-		t.Errorf("an old runtime: %+v, %v", got, err)
-	}
+	got, err = NewClient(1, old.dial).Info()
+	expect.True(t, err == nil && got.Arch == "x64" && got.Version == "", "an old runtime: %+v, %v", got, err)
 }
 
 // TestPort simulates a runtime at a reverse port: it advertises itself once for every command.
@@ -218,10 +209,8 @@ func TestPort(t *testing.T) {
 	path := filepath.Join(tempdir.New(t), "p")
 	p, err := Listen(path)
 	if runtime.GOOS == "windows" {
-		if !errors.Is(err, ErrNoPort) ||
-			!strings.Contains(err.Error(), "DOTNET_DefaultDiagnosticPortSuspend") {
-			t.Error(err)
-		}
+		expect.True(t, errors.Is(err, ErrNoPort) &&
+			strings.Contains(err.Error(), "DOTNET_DefaultDiagnosticPortSuspend"), "%v", err)
 		return
 	}
 	must.Do(t, err)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -33,17 +34,14 @@ func TestSocket(t *testing.T) {
 	write(filepath.Join(dir, "environ"), "A=b\x00TMPDIR=/my/tmp\x00")
 	var e *FindError
 	write(filepath.Join(tmp, "dotnet-diagnostic-7-776-socket"), "") // of a dead process
-	if _, err := socket(proc, 464); !errors.As(err, &e) || e.Why != NoServer {
-		t.Errorf("stale socket: %v", err)
-	}
+	_, err := socket(proc, 464)
+	expect.True(t, errors.As(err, &e) && e.Why == NoServer, "stale socket: %v", err)
 	want := filepath.Join(tmp, fmt.Sprintf("dotnet-diagnostic-%d-%d-socket", 7, 777))
 	write(want, "")
-	if got, err := socket(proc, 464); got != want || err != nil {
-		t.Errorf("%q, %v", got, err)
-	}
-	if _, err := socket(proc, 465); !errors.As(err, &e) || e.Why != NoProcess {
-		t.Errorf("no process: %v", err)
-	}
+	got, err := socket(proc, 464)
+	expect.True(t, got == want && err == nil, "%q, %v", got, err)
+	_, err = socket(proc, 465)
+	expect.True(t, errors.As(err, &e) && e.Why == NoProcess, "no process: %v", err)
 }
 
 // A process has ended if it is a zombie without other threads.
@@ -105,12 +103,10 @@ func TestSocketOfEmulator(t *testing.T) {
 
 func TestProcessThatIsNone(t *testing.T) {
 	var e *FindError
-	if _, err := Process(os.Getpid()); !errors.As(err, &e) || e.Why != NoServer {
-		t.Errorf("a Go program: %v", err)
-	}
-	if _, err := Process(1 << 30); !errors.As(err, &e) || e.Why != NoProcess {
-		t.Errorf("no such process: %v", err)
-	}
+	_, err := Process(os.Getpid())
+	expect.True(t, errors.As(err, &e) && e.Why == NoServer, "a Go program: %v", err)
+	_, err = Process(1 << 30)
+	expect.True(t, errors.As(err, &e) && e.Why == NoProcess, "no such process: %v", err)
 }
 
 // A process that does not answer because a signal has stopped it is reported as that. If it runs, the error

@@ -131,15 +131,13 @@ func TestRoundTrip(t *testing.T) {
 			must.True(t, got.Err == io.EOF && slices.Equal(got.Faults, []nettrace.Reason{nettrace.NoStack}),
 				"%v, %v", got.Err, got.Faults)
 			must.Equal(t, cmptest.Diff(wantSample(), got.Events), "")
-			if !slices.Equal(got.Points, []uint64{3000}) ||
-				!slices.Equal(got.Lost, []nettrace.Lost{{Thread: 300, Count: 2}}) {
-				t.Errorf("points %v, lost %v", got.Points, got.Lost)
-			}
-			if tr := got.Trace; tr.PointerSize != f.opt.PointerSize || tr.ProcessID != 77 ||
-				tr.Frequency != 1e9 || tr.Ticks != 1000 ||
-				tr.Start.Format("2006-01-02 15:04:05.000") != "2026-11-21 22:23:24.250" {
-				t.Errorf("trace %+v", tr)
-			}
+			expect.True(t, slices.Equal(got.Points, []uint64{3000}) &&
+				slices.Equal(got.Lost, []nettrace.Lost{{Thread: 300, Count: 2}}),
+				"points %v, lost %v", got.Points, got.Lost)
+			tr := got.Trace
+			expect.True(t, tr.PointerSize == f.opt.PointerSize && tr.ProcessID == 77 && tr.Frequency == 1e9 &&
+				tr.Ticks == 1000 && tr.Start.Format("2006-01-02 15:04:05.000") == "2026-11-21 22:23:24.250",
+				"trace %+v", tr)
 			if c := got.Counts; c.Lost != 5 || c.Events != 6 || c.Stacks != 4 || c.Points != 1 ||
 				c.Metadata != 2 || c.LostStacks != 1 || c.Bytes != int64(len(raw)) {
 				t.Errorf("counts %+v", c)
@@ -164,10 +162,9 @@ func TestTruncated(t *testing.T) {
 			if e.Reason != nettrace.Truncated && e.Reason != nettrace.NoEnd && e.Reason != nettrace.Empty {
 				t.Fatalf("%s, cut at %d: %v", f.name, n, got.Err)
 			}
-			if d := cmptest.Diff(append([]seen(nil), want[:len(got.Events)]...),
-				got.Events); len(got.Events) < last || d != "" {
-				t.Fatalf("%s, cut at %d: %d events after %d\n%s", f.name, n, len(got.Events), last, d)
-			}
+			d := cmptest.Diff(append([]seen(nil), want[:len(got.Events)]...), got.Events)
+			must.True(t, len(got.Events) >= last && d == "",
+				"%s, cut at %d: %d events after %d\n%s", f.name, n, len(got.Events), last, d)
 			last = len(got.Events)
 		}
 		expect.Equal(t, last, len(want), "%s: events before the end mark", f.name)
@@ -296,10 +293,9 @@ func TestPadding(t *testing.T) {
 	i := bytes.LastIndex(raw, []byte("StackBlock")) + len("StackBlock") + 1 + 4
 	must.True(t, i%4 != 0, "the second block needs no padding")
 	raw[i] = 1
-	if got := readAll(raw); got.Err != io.EOF ||
-		!slices.Equal(got.Faults, []nettrace.Reason{nettrace.BadPadding}) {
-		t.Errorf("%v %v", got.Err, got.Faults)
-	}
+	got := readAll(raw)
+	expect.True(t, got.Err == io.EOF && slices.Equal(got.Faults, []nettrace.Reason{nettrace.BadPadding}),
+		"%v %v", got.Err, got.Faults)
 }
 
 func TestSequence(t *testing.T) {
@@ -392,10 +388,8 @@ func TestSequenceWrap(t *testing.T) {
 		w.Events(nettracefile.Event{Meta: 1, Seq: s, Thread: 9, Time: 5})
 	}
 	got := readAll(w.End().Bytes())
-	if got.Counts.Restarts != 0 || got.Events[5].Lost != 0 || got.Events[6].Lost != 0 ||
-		got.Counts.Lost != 1<<32-1-5 {
-		t.Errorf("%+v", got.Counts)
-	}
+	expect.True(t, got.Counts.Restarts == 0 && got.Events[5].Lost == 0 && got.Events[6].Lost == 0 &&
+		got.Counts.Lost == 1<<32-1-5, "%+v", got.Counts)
 }
 
 // TestNanos converts timestamps of any clock, without overflow.

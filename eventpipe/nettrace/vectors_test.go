@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -48,14 +49,12 @@ func TestVectors(t *testing.T) {
 		got := read(f)
 		f.Close()
 		c := got.Counts
-		if *truth.File.Ends != (got.Err == io.EOF) || len(got.Faults) != 0 {
-			t.Errorf("%s: %v, faults %v", truth.Trace, got.Err, got.Faults)
-		}
-		if c.Events != truth.File.Events || c.Stacks != truth.File.Stacks || c.Points != truth.File.Points ||
-			c.Lost != truth.File.Lost ||
-			got.Trace.PointerSize != truth.File.PointerSize || got.Trace.ProcessID != truth.PID {
-			t.Errorf("%s: %+v, want %+v", truth.Trace, c, truth.File)
-		}
+		expect.True(t, *truth.File.Ends == (got.Err == io.EOF) && len(got.Faults) == 0,
+			"%s: %v, faults %v", truth.Trace, got.Err, got.Faults)
+		expect.True(t, c.Events == truth.File.Events && c.Stacks == truth.File.Stacks &&
+			c.Points == truth.File.Points && c.Lost == truth.File.Lost &&
+			got.Trace.PointerSize == truth.File.PointerSize && got.Trace.ProcessID == truth.PID,
+			"%s: %+v, want %+v", truth.Trace, c, truth.File)
 		t.Logf("%s: %+v", truth.Trace, c)
 	}
 }

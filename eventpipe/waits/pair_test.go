@@ -234,10 +234,9 @@ func TestPairing(t *testing.T) {
 		for _, o := range []nettracefile.Options{{}, {PointerSize: 4}, {Plain: true}, {Version: 5},
 			{Frequency: 1e7}, {Frequency: 1e7, PointerSize: 4}} {
 			a := newScript(o).run(c.script).analyse()
-			if got := show(a); got != c.want || a.Orphans != c.orphans {
-				t.Errorf("%s, %+v: %q with %d orphans, want %q with %d", c.name, o,
-					got, a.Orphans, c.want, c.orphans)
-			}
+			got := show(a)
+			expect.True(t, got == c.want && a.Orphans == c.orphans,
+				"%s, %+v: %q with %d orphans, want %q with %d", c.name, o, got, a.Orphans, c.want, c.orphans)
 			for _, p := range waittruth.Judge(nil, a).Problems {
 				t.Errorf("%s: %s", c.name, p)
 			}
@@ -264,9 +263,8 @@ func TestLockFacts(t *testing.T) {
 	s.nanos = 5.1 * ms
 	a := s.run("1:C@1 1:c+5").analyse()
 	w := a.Waits[0]
-	if w.Owner != 77 || w.LockID != 0xabc0 || w.Object != 0xdef0 || w.Reported != 9*ms || !w.Differs {
-		t.Errorf("%+v", w)
-	}
+	expect.True(t, w.Owner == 77 && w.LockID == 0xabc0 && w.Object == 0xdef0 && w.Reported == 9*ms &&
+		w.Differs, "%+v", w)
 	expect.True(t, !a.Waits[1].Differs, "0.1 ms is no difference")
 }
 
@@ -276,9 +274,8 @@ func TestBackwards(t *testing.T) {
 	s.run("1:W@1")
 	s.now -= 50 * ms
 	a := s.run("1:w").analyse()
-	if show(a) != "1 wait 0 unreliable" || a.Backwards != 1 || len(a.Partial()) != 1 {
-		t.Errorf("%s, %d", show(a), a.Backwards)
-	}
+	expect.True(t, show(a) == "1 wait 0 unreliable" && a.Backwards == 1 && len(a.Partial()) == 1,
+		"%s, %d", show(a), a.Backwards)
 }
 
 func TestFilter(t *testing.T) {

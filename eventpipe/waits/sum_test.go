@@ -8,6 +8,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // The list contains the longest waits, in any order of arrival, in little more room than it needs.
@@ -24,29 +25,24 @@ func TestLongestWaits(t *testing.T) {
 		w.Stop = w.Start + 1
 		few.take(&w)
 		every.take(&w)
-		if cap(few.Waits) > limit*3/2 {
-			t.Fatalf("room for %d waits", cap(few.Waits))
-		}
+		must.True(t, cap(few.Waits) <= limit*3/2, "room for %d waits", cap(few.Waits))
 	}
 	few.Finish()
 	every.prune(all)
 	slices.SortFunc(every.Waits, func(x, y Wait) int { return longest(&x, &y) })
 	want := every.Waits[:limit]
 	slices.SortFunc(want, func(x, y Wait) int { return order(&x, &y) })
-	if len(few.Waits) != limit || few.Unlisted != all-limit {
-		t.Fatalf("%d waits are listed, %d are not", len(few.Waits), few.Unlisted)
-	}
+	must.True(t, len(few.Waits) == limit && few.Unlisted == all-limit,
+		"%d waits are listed, %d are not", len(few.Waits), few.Unlisted)
 	for i := range want {
-		if got := few.Waits[i]; got.Nanos != want[i].Nanos || got.Start != want[i].Start ||
-			got.Thread != want[i].Thread {
-			t.Fatalf("wait %d is %+v, want %+v", i, got, want[i])
-		}
+		got := few.Waits[i]
+		must.True(t, got.Nanos == want[i].Nanos && got.Start == want[i].Start && got.Thread == want[i].Thread,
+			"wait %d is %+v, want %+v", i, got, want[i])
 	}
 	every.Finish()
 	expect.Slices(t, few.Groups, every.Groups, "the sums differ")
-	if n, _ := few.Total(); n != all {
-		t.Errorf("%d waits are in the sums", n)
-	}
+	n, _ := few.Total()
+	expect.True(t, n == all, "%d waits are in the sums", n)
 }
 
 // If waits cannot be seen, their absence means nothing, and the reason is known.
@@ -82,9 +78,8 @@ func TestUnseen(t *testing.T) {
 		for range c.handles {
 			a.visible.count(clrevent.WaitStart)
 		}
-		if got := a.Unseen(); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") ||
-			a.Blind() != c.blind {
-			t.Errorf("%s: %q, blind %v", c.name, got, a.Blind())
-		}
+		got := a.Unseen()
+		expect.True(t, strings.HasPrefix(got, c.want) && (got == "") == (c.want == "") &&
+			a.Blind() == c.blind, "%s: %q, blind %v", c.name, got, a.Blind())
 	}
 }

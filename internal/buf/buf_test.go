@@ -11,14 +11,14 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func TestFixed(t *testing.T) {
 	data := []byte{1, 2, 3, 4, 5, 6, 7, 8, 9}
 	r := At(data, 0)
-	if r.U8() != 1 || r.U16() != 0x302 || r.U32() != 0x7060504 || r.Pos() != 7 || r.Len() != 2 || !r.OK() {
-		t.Fatalf("%+v", r)
-	}
+	must.True(t, r.U8() == 1 && r.U16() == 0x302 && r.U32() == 0x7060504 && r.Pos() == 7 && r.Len() == 2 &&
+		r.OK(), "%+v", r)
 	expect.True(t, r.U64() == 0 && r.fault == FaultShort && r.Pos() == 7, "short read: %+v", r)
 	expect.True(t, r.U8() == 0 && r.Pos() == 7, "a failed reader went on")
 }
@@ -32,9 +32,8 @@ func TestEveryReadAtTheEnd(t *testing.T) {
 		"Skip":  func(r *Reader) { r.Skip(math.MaxUint64) }, "CString": func(r *Reader) { r.CString(9) },
 	} {
 		r := At(nil, 0)
-		if read(&r); r.OK() {
-			t.Errorf("%s of nothing is no failure", name)
-		}
+		read(&r)
+		expect.True(t, !r.OK(), "%s of nothing is no failure", name)
 	}
 	r := At([]byte{1}, 2)
 	expect.True(t, !r.OK(), "a start outside is no failure")
@@ -63,9 +62,8 @@ func TestLEB(t *testing.T) {
 		{"cut", []byte{0x80, 0x80}, 0, 0, FaultShort, FaultShort},
 	} {
 		r := At(c.b, 0)
-		if v := r.ULEB(); v != c.u || r.fault != c.uf {
-			t.Errorf("%s: ULEB %#x %v", c.name, v, r.fault)
-		}
+		v := r.ULEB()
+		expect.True(t, v == c.u && r.fault == c.uf, "%s: ULEB %#x %v", c.name, v, r.fault)
 		r = At(c.b, 0)
 		if v := r.SLEB(); v != c.s || r.fault != c.f {
 			t.Errorf("%s: SLEB %#x %v", c.name, v, r.fault)
@@ -75,12 +73,10 @@ func TestLEB(t *testing.T) {
 
 func TestCString(t *testing.T) {
 	r := At([]byte("zR\x00x"), 0)
-	if s := r.CString(2); string(s) != "zR" || r.Pos() != 3 {
-		t.Errorf("%q at %d", s, r.Pos())
-	}
-	if s := r.CString(2); s != nil || r.OK() {
-		t.Errorf("unterminated: %q", s)
-	}
+	s := r.CString(2)
+	expect.True(t, string(s) == "zR" && r.Pos() == 3, "%q at %d", s, r.Pos())
+	s = r.CString(2)
+	expect.True(t, s == nil && !r.OK(), "unterminated: %q", s)
 }
 
 func TestCStringLimit(t *testing.T) {
@@ -191,10 +187,7 @@ func TestExpandZlibMemory(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	out, err := ExpandZlib(raw, uint64(len(data)), 1<<30)
 	runtime.ReadMemStats(&after)
-	if err != nil || !bytes.Equal(out, data) {
-		t.Fatal(len(out), err)
-	}
-	if got := int(after.TotalAlloc - before.TotalAlloc); got > len(data)+1<<17 {
-		t.Errorf("%d bytes were allocated for %d", got, len(data))
-	}
+	must.True(t, err == nil && bytes.Equal(out, data), "%v %v", len(out), err)
+	got := int(after.TotalAlloc - before.TotalAlloc)
+	expect.True(t, got <= len(data)+1<<17, "%d bytes were allocated for %d", got, len(data))
 }

@@ -1,11 +1,12 @@
 package quiet
 
 import (
-	"github.com/seedwalk/seedwalk/testkit/expect"
 	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 func collections() uint32 {
@@ -33,12 +34,10 @@ func TestGarbage(t *testing.T) {
 		g.Collect()
 	}
 	litter = nil
-	if n := int(collections() - begin); n < 2 || n > 8 {
-		t.Errorf("%d collections of %d MB of garbage", n, blocks)
-	}
-	if now := g.inUse(); now > 2*g.limit {
-		t.Errorf("%d bytes in use, limit %d", now, g.limit)
-	}
+	n := int(collections() - begin)
+	expect.True(t, n >= 2 && n <= 8, "%d collections of %d MB of garbage", n, blocks)
+	now := g.inUse()
+	expect.True(t, now <= 2*g.limit, "%d bytes in use, limit %d", now, g.limit)
 	expect.Equal(t, testing.AllocsPerRun(100, g.Collect), 0, "allocations of a look")
 	g.mu.Lock()
 	g.limit = 0
@@ -58,9 +57,8 @@ func TestThreads(t *testing.T) {
 	for range 20 {
 		Threads(n - 10)
 	}
-	if now := threads(); now != made {
-		t.Errorf("%d threads were made later", now-made)
-	}
+	now := threads()
+	expect.True(t, now == made, "%d threads were made later", now-made)
 }
 
 // Nothing is collected that is not asked for.

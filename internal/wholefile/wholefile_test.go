@@ -37,9 +37,8 @@ func TestWhole(t *testing.T) {
 		})
 	}
 	for _, f := range []func(string, int64) ([]byte, error){Read, Map} {
-		if _, err := f(filepath.Join(dir, "missing"), 5); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("a missing file: %v", err)
-		}
+		_, err := f(filepath.Join(dir, "missing"), 5)
+		expect.True(t, errors.Is(err, fs.ErrNotExist), "a missing file: %v", err)
 	}
 }
 
@@ -51,9 +50,8 @@ func check(t *testing.T, path string, most int64, f func(string, int64) ([]byte,
 		return
 	}
 	var refused *Error
-	if !errors.As(err, &refused) || refused.Reason != want || refused.Path != path || refused.Error() == "" {
-		t.Errorf("%q, %v, want it refused: %v", data, err, want)
-	}
+	expect.True(t, errors.As(err, &refused) && refused.Reason == want && refused.Path == path &&
+		refused.Error() != "", "%q, %v, want it refused: %v", data, err, want)
 }
 
 // All callers share one mapping of a file. A file that comes into its place has its own.
@@ -74,7 +72,6 @@ func TestMapShared(t *testing.T) {
 	if runtime.GOOS != "windows" && &a[0] != &b[0] {
 		t.Error("two mappings of one file")
 	}
-	if _, err := MapShared(tempdir.New(t), 100); err == nil {
-		t.Error("a folder is mapped")
-	}
+	_, err := MapShared(tempdir.New(t), 100)
+	expect.True(t, err != nil, "a folder is mapped")
 }

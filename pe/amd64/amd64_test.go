@@ -89,22 +89,19 @@ func TestDecode(t *testing.T) {
 		t.Errorf("handler: %+v %v", i, fault)
 	}
 	chained := append([]byte{1 | UNW_FLAG_CHAININFO<<3, 0, 0, 0}, pdata(RuntimeFunction{1, 2, 3})...)
-	if i, fault := Decode(chained, false); !fault.OK() || !i.Chained() ||
-		i.Parent != (RuntimeFunction{1, 2, 3}) || i.Handler != 0 {
-		t.Errorf("chained: %+v %v", i, fault)
-	}
+	i, fault = Decode(chained, false)
+	expect.True(t, fault.OK() && i.Chained() && i.Parent == (RuntimeFunction{1, 2, 3}) && i.Handler == 0,
+		"chained: %+v %v", i, fault)
 	for name, b := range map[string][]byte{"handler": full[:16], "chained": chained} {
 		for n := range b {
-			if _, fault := Decode(b[:n:n], false); fault.Reason != Short {
-				t.Errorf("%s cut to %d bytes: %v", name, n, fault.Reason)
-			}
+			_, fault := Decode(b[:n:n], false)
+			expect.True(t, fault.Reason == Short, "%s cut to %d bytes: %v", name, n, fault.Reason)
 		}
 	}
 	for v, want := range map[byte]Reason{0: BadVersion, 1: OK, 2: OK, 3: Version3,
 		4: BadVersion, 7: BadVersion} {
-		if _, fault := Decode([]byte{v, 0, 0, 0}, false); fault.Reason != want {
-			t.Errorf("version %d: %v", v, fault.Reason)
-		}
+		_, fault := Decode([]byte{v, 0, 0, 0}, false)
+		expect.True(t, fault.Reason == want, "version %d: %v", v, fault.Reason)
 	}
 	expect.True(t, Version3.Unsupported() && !BadVersion.Unsupported(),
 		"version 3 is unsupported, version 4 is wrong")
@@ -274,12 +271,10 @@ func TestChainDepth(t *testing.T) {
 	f := image(nil, blocks)
 	for links, want := range map[uint32]Reason{0: OK, 1: OK, 32: OK, 33: ChainDepth, 40: ChainDepth} {
 		fn := RuntimeFunction{0x100, 0x200, 0x5000 + 0x20*(40-links)}
-		if _, why := f.Primary(fn); why != want {
-			t.Errorf("%d links: %v", links, why)
-		}
-		if err := f.Check(fn); (err == nil) != (want == OK) {
-			t.Errorf("%d links: %v", links, err)
-		}
+		_, why := f.Primary(fn)
+		expect.True(t, why == want, "%d links: %v", links, why)
+		err := f.Check(fn)
+		expect.True(t, (err == nil) == (want == OK), "%d links: %v", links, err)
 	}
 }
 

@@ -214,10 +214,9 @@ func TestRecordsRefused(t *testing.T) {
 		}
 		expect.Equal(t, fault.Reason, c.want, c.name)
 		var e *arm64.Error
-		if err := fault.Err("xdata", 0x2000); !errors.As(err, &e) || e.RVA != 0x2000 ||
-			!strings.Contains(err.Error(), c.want.String()) {
-			t.Errorf("%s: error %v", c.name, err)
-		}
+		err := fault.Err("xdata", 0x2000)
+		expect.True(t, errors.As(err, &e) && e.RVA == 0x2000 &&
+			strings.Contains(err.Error(), c.want.String()), "%s: error %v", c.name, err)
 	}
 }
 
@@ -232,9 +231,8 @@ func TestXdataSizes(t *testing.T) {
 		{"handler", record([]uint32{8 | 1<<20 | 5<<22 | 2<<27}), 4 + 20 + 8 + 4},
 		{"extended", record([]uint32{8, 0xffff | 0xff<<16}), 8 + 4*0xffff + 4*0xff},
 	} {
-		if n, fault := arm64.XdataSize(c.record); n != c.want || !fault.OK() {
-			t.Errorf("%s: %d, %v", c.name, n, fault)
-		}
+		n, fault := arm64.XdataSize(c.record)
+		expect.True(t, n == c.want && fault.OK(), "%s: %d, %v", c.name, n, fault)
 	}
 }
 
@@ -252,9 +250,8 @@ func TestPackedRefused(t *testing.T) {
 		{"no room for homed registers", 1 | 1<<20 | 3<<23, arm64.BadFrameSize},
 	} {
 		var buf arm64.Buffer
-		if _, fault := arm64.DecodePackedInfo(c.word, &buf); fault.Reason != c.want {
-			t.Errorf("%s: %v", c.name, fault.Reason)
-		}
+		_, fault := arm64.DecodePackedInfo(c.word, &buf)
+		expect.True(t, fault.Reason == c.want, "%s: %v", c.name, fault.Reason)
 	}
 }
 
@@ -304,9 +301,8 @@ func TestIndex(t *testing.T) {
 		{0x2000, 2}, {0xffffffff, 2}} {
 		expect.Equal(t, table.Index(c.rva), c.want, "%#x", c.rva)
 	}
-	if f := table.Entry(1); f.Begin != 0x1040 || f.Data != 5 || !f.Packed() {
-		t.Errorf("entry 1: %+v", f)
-	}
+	f := table.Entry(1)
+	expect.True(t, f.Begin == 0x1040 && f.Data == 5 && f.Packed(), "entry 1: %+v", f)
 	table = arm64.New(pdata[:7], nil)
 	expect.Equal(t, table.Index(0x1000), -1, "found an entry in a table cut short")
 }
@@ -314,14 +310,13 @@ func TestIndex(t *testing.T) {
 func TestDecodeAllocs(t *testing.T) {
 	xdata := record([]uint32{20 | 1<<21 | 1<<22 | 1<<27}, 0xe1, 0x81, 0xe4, 0xe4)
 	var buf arm64.Buffer
-	if n := testing.AllocsPerRun(100, func() {
+	n := testing.AllocsPerRun(100, func() {
 		i, _ := arm64.DecodePackedInfo(0x7486085, &buf)
 		i.At(40)
 		j, _ := arm64.DecodeXdata(xdata)
 		j.At(76)
-	}); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	})
+	expect.True(t, n == 0, "%v allocations", n)
 }
 
 // Epilogs whose codes run to the end of all codes are real (MSVC's runtime

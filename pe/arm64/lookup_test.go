@@ -65,9 +65,8 @@ func TestSort(t *testing.T) {
 	}
 	f := newTable(b, nil)
 	for rva, want := range map[uint32]uint32{0x10: 2, 0x2f: 3, 0x30: 1} {
-		if fn := f.Entry(f.Index(rva)); fn.Data != want {
-			t.Errorf("%#x: %+v", rva, fn)
-		}
+		fn := f.Entry(f.Index(rva))
+		expect.True(t, fn.Data == want, "%#x: %+v", rva, fn)
 	}
 	expect.Equal(t, b[0], 0x30, "the image's own bytes were sorted")
 }
@@ -86,9 +85,8 @@ func TestFind(t *testing.T) {
 	begin, found, fault := f.Find(0x100c, &buf, &info)
 	expect.True(t, found && fault.OK() && begin == 0x1000 && info.Length == 16,
 		"%+v %#x %v %v", info, begin, found, fault)
-	if _, found, _ := f.Find(0x1010, &buf, &info); found {
-		t.Error("found behind the function")
-	}
+	_, found, _ = f.Find(0x1010, &buf, &info)
+	expect.True(t, !found, "found behind the function")
 }
 
 // packedWord makes a packed word of a function of 64 instructions.
@@ -136,7 +134,6 @@ func TestPackedBounds(t *testing.T) {
 // no instruction of a prolog.
 func TestCountWithoutInstruction(t *testing.T) {
 	i := Info{Codes: []byte{0xe9, 0xea, 0xeb, 0xec, 0x01, 0xe3, 0xe4}}
-	if n, fault := i.Count(0); n != 2 || !fault.OK() {
-		t.Errorf("%d instructions, %v", n, fault)
-	}
+	n, fault := i.Count(0)
+	expect.True(t, n == 2 && fault.OK(), "%d instructions, %v", n, fault)
 }

@@ -1,6 +1,10 @@
 package rva
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
+)
 
 func TestBlocks(t *testing.T) {
 	b := Sort([]Block{{0x20, []byte{9}}, {0x10, make([]byte, 0x20)}, {0x100, nil},
@@ -28,7 +32,5 @@ func TestBlocks(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v, tail %d", c.name, len(got), ok, len(b.Tail(c.rva, 64)))
 		}
 	}
-	if b.End() != 1<<32-1 || Blocks(nil).End() != 0 {
-		t.Errorf("end %#x", b.End())
-	}
+	expect.True(t, b.End() == 1<<32-1 && Blocks(nil).End() == 0, "end %#x", b.End())
 }

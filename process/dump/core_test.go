@@ -10,6 +10,8 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 var le = binary.LittleEndian
@@ -41,26 +43,20 @@ func testCore() []byte {
 
 func TestCore(t *testing.T) {
 	c, err := New(testCore())
-	if err != nil || len(c.Problems) != 0 {
-		t.Fatal(err, c.Problems)
-	}
-	if c.PID != 100 || c.Name != "victim" || c.Arch != context.ArchAMD64 || len(c.Threads) != 2 ||
-		c.VDSO != 0xa000 {
-		t.Errorf("%+v", c)
-	}
-	if th := c.Threads[1]; th.TID != 101 || th.Signal != 11 || th.Regs.IP() != 0x5065 ||
-		th.Regs.SP() != 0x9000 || th.Base != 0x9f00 {
-		t.Errorf("%+v", th)
-	}
+	must.True(t, err == nil && len(c.Problems) == 0, "%v %v", err, c.Problems)
+	expect.True(t, c.PID == 100 && c.Name == "victim" && c.Arch == context.ArchAMD64 && len(c.Threads) == 2 &&
+		c.VDSO == 0xa000, "%+v", c)
+	th := c.Threads[1]
+	expect.True(t, th.TID == 101 && th.Signal == 11 && th.Regs.IP() == 0x5065 && th.Regs.SP() == 0x9000 &&
+		th.Base == 0x9f00, "%+v", th)
 	want := []live.Mapping{
 		{Start: 0x5000, End: 0x6000, Offset: 0x1000, Exec: true, Path: "/lib/a"},
 		{Start: 0x7000, End: 0x8000, Exec: true, Path: "/lib/b"},
 		{Start: 0x9000, End: 0xa000},
 		{Start: 0xa000, End: 0xb000, Exec: true, Path: "[vdso]"},
 	}
-	if got := c.Maps(); !slices.Equal(got, want) {
-		t.Errorf("\n got %+v\nwant %+v", got, want)
-	}
+	got := c.Maps()
+	expect.True(t, slices.Equal(got, want), "\n got %+v\nwant %+v", got, want)
 	for _, r := range []struct {
 		addr uint64
 		n    int
@@ -68,9 +64,8 @@ func TestCore(t *testing.T) {
 	}{{0x5004, 5, "first"}, {0x5004, 100, "first bytes"}, {0x9000, 7, "a stack"}, {0x9007, 1, ""},
 		{0xa000, 1, ""}, {0x7000, 1, ""}, {0, 1, ""}, {^uint64(0), 1, ""}} {
 		p := make([]byte, r.n)
-		if n := c.ReadSome(p, r.addr); string(p[:n]) != r.want {
-			t.Errorf("%d bytes at %#x: %q", r.n, r.addr, p[:n])
-		}
+		n := c.ReadSome(p, r.addr)
+		expect.True(t, string(p[:n]) == r.want, "%d bytes at %#x: %q", r.n, r.addr, p[:n])
 	}
 }
 
@@ -111,9 +106,8 @@ func TestThreadPointerARM64(t *testing.T) {
 		for _, th := range core.Threads {
 			got = append(got, th.Base)
 		}
-		if !slices.Equal(got, c.want) || len(core.Problems) != 0 {
-			t.Errorf("%s: %#x, want %#x, %v", c.name, got, c.want, core.Problems)
-		}
+		expect.True(t, slices.Equal(got, c.want) && len(core.Problems) == 0,
+			"%s: %#x, want %#x, %v", c.name, got, c.want, core.Problems)
 	}
 }
 

@@ -55,9 +55,8 @@ func TestMapsHoles(t *testing.T) {
 			}
 			got = append(got, s)
 		}
-		if s := strings.Join(got, " "); s != c.want {
-			t.Errorf("%s:\ngot  %s\nwant %s", c.name, s, c.want)
-		}
+		s := strings.Join(got, " ")
+		expect.True(t, s == c.want, "%s:\ngot  %s\nwant %s", c.name, s, c.want)
 	}
 }
 

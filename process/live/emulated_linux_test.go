@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -48,10 +49,9 @@ func TestSigpage(t *testing.T) {
 			}
 			m := table.At(i)
 			first, second, none := m.Bytes(at, 4), m.Bytes(at+4, 8), m.Bytes(at+8, 4)
-			if m.Err != nil || !m.SystemV() || len(first) != 4 || len(second) != 4 || none != nil ||
-				binary.LittleEndian.Uint32(second) != sigreturn>>32 {
-				t.Errorf("%v, % x, % x, % x", m.Err, first, second, none)
-			}
+			expect.True(t, m.Err == nil && m.SystemV() && len(first) == 4 && len(second) == 4 &&
+				none == nil && binary.LittleEndian.Uint32(second) == sigreturn>>32,
+				"%v, % x, % x, % x", m.Err, first, second, none)
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // space is an address space of a few regions, all of whose bytes are 0x5a.
@@ -61,9 +62,8 @@ func TestReadImage(t *testing.T) {
 	b := readImage(s, 0x1000, 0x3800)
 	for at, want := range map[int]byte{0: 0x5a, 0xfff: 0x5a, 0x1000: 0, 0x1fff: 0,
 		0x2000: 0, 0x3000: 0x5a, 0x37ff: 0x5a} {
-		if len(b) != 0x3800 || b[at] != want {
-			t.Errorf("%d bytes, at %#x %#x, want %#x", len(b), at, b[at], want)
-		}
+		expect.True(t, len(b) == 0x3800 && b[at] == want,
+			"%d bytes, at %#x %#x, want %#x", len(b), at, b[at], want)
 	}
 	expect.True(t, readImage(s, 0x1000, 0x9000) == nil, "an image that goes on where nothing is")
 	expect.True(t, readImage(s, 0x1000, maxImage+1) == nil, "an image too large to copy")
@@ -77,10 +77,8 @@ func TestImages(t *testing.T) {
 		{Base: 0x20000, Size: 0x1000, Path: `C:\x\B.dll`}}
 	l := newImages(s, func() []Loaded { return loaded })
 	first := l.Table()
-	if first.Len() != 2 || first.At(0).Err == nil || first.At(1).End != 0x21000 ||
-		l.Path("b.dll") != `C:\x\B.dll` || l.Path("c.dll") != "" {
-		t.Fatalf("%+v", first.At(0))
-	}
+	must.True(t, first.Len() == 2 && first.At(0).Err != nil && first.At(1).End == 0x21000 &&
+		l.Path("b.dll") == `C:\x\B.dll` && l.Path("c.dll") == "", "%+v", first.At(0))
 	ids := [2]uint32{first.At(0).ID, first.At(1).ID}
 	loaded = loaded[1:]
 	if second := l.Table(); second.Len() != 1 || second.At(0).ID != ids[1] ||

@@ -27,9 +27,8 @@ func copied(t *testing.T, base uint64) Loaded {
 	defer from.Close()
 	to := must.Get(os.Create(path))(t)
 	defer to.Close()
-	if _, err := io.Copy(to, from); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.Copy(to, from)
+	must.Do(t, err)
 	f := must.Get(pe.Open(path))(t)
 	return Loaded{Base: base, Size: f.SizeOfImage(), Stamp: f.Stamp(), Path: path}
 }
@@ -69,10 +68,9 @@ func TestUnloaded(t *testing.T) {
 
 	loaded = loaded[:1]
 	second := l.Table()
-	if i := second.Find(stays.Base); second.Len() != 1 || second.At(i).ID != id ||
-		viewOf(t, second, stays.Base) != other {
-		t.Error("what stays loaded must stay the same module")
-	}
+	i := second.Find(stays.Base)
+	expect.True(t, second.Len() == 1 && second.At(i).ID == id && viewOf(t, second, stays.Base) == other,
+		"what stays loaded must stay the same module")
 	for range 3 {
 		runtime.GC()
 		time.Sleep(10 * time.Millisecond)
@@ -80,9 +78,8 @@ func TestUnloaded(t *testing.T) {
 	expect.True(t, mapped(view), "unmapped while a table has it")
 	runtime.KeepAlive(first)
 	letGo(t, view)
-	if err := os.Remove(goes.Path); err != nil {
-		t.Error(err)
-	}
+	err := os.Remove(goes.Path)
+	expect.True(t, err == nil, "%v", err)
 
 	loaded = []Loaded{goes} // its file is gone
 	third := l.Table()
@@ -99,7 +96,6 @@ func TestFunctionEntry(t *testing.T) {
 	if rva := pc - base; !ok || rva < uint64(begin) || rva >= uint64(end) {
 		t.Errorf("%#x: [%#x,%#x) of %#x, %v", pc, begin, end, base, ok)
 	}
-	if _, ok := (Windows{}).FunctionEntry(uint64(uintptr(unsafe.Pointer(&entry))), entry[:]); ok {
-		t.Error("a variable has unwind data")
-	}
+	_, ok = (Windows{}).FunctionEntry(uint64(uintptr(unsafe.Pointer(&entry))), entry[:])
+	expect.True(t, !ok, "a variable has unwind data")
 }

@@ -31,9 +31,8 @@ func TestTableOfThisProcess(t *testing.T) {
 	m := table.At(i)
 	exe, _ := os.Executable()
 	expect.True(t, m.Path == exe && m.ELF != nil, "module %q, error %v", m.Path, m.Err)
-	if b, ok := m.ELF.BytesAt(uint64(pc)-m.Bias, 1); !ok || len(b) != 1 {
-		t.Errorf("pc %#x is not in the file at bias %#x", pc, m.Bias)
-	}
+	b, ok := m.ELF.BytesAt(uint64(pc)-m.Bias, 1)
+	expect.True(t, ok && len(b) == 1, "pc %#x is not in the file at bias %#x", pc, m.Bias)
 	again := l.Table(maps)
 	if again.At(i).ID != m.ID || again.At(i).ELF != m.ELF || again.Generation() == table.Generation() {
 		t.Error("a second table must share the images, keep their IDs, and have a generation of its own")
@@ -73,9 +72,8 @@ func TestOpened(t *testing.T) {
 		l.Image = func(*Mapping) (*elf.File, error) { return f, nil }
 		return l, l.image(&m)
 	}
-	if _, own := open(0); !own.CFI.Read() {
-		t.Error("of this process not all was read")
-	}
+	_, own := open(0)
+	expect.True(t, own.CFI.Read(), "of this process not all was read")
 	l, mod := open(os.Getpid())
 	must.True(t, mod.CFI != nil && !mod.CFI.Read(), "read before it was asked for: %v", mod.Err)
 	if got := l.Table([]Mapping{m}).At(0).CFI; got != mod.CFI || len(l.opened) != 0 {
@@ -104,9 +102,8 @@ func TestStopLeavesEndToParent(t *testing.T) {
 				}
 			})
 		}
-		if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != 7 {
-			t.Fatalf("Wait says %v, want exit code 7", cmd.ProcessState)
-		}
+		_ = cmd.Wait()
+		must.True(t, cmd.ProcessState.ExitCode() == 7, "Wait says %v, want exit code 7", cmd.ProcessState)
 	}
 	t.Logf("%d stops", looked)
 }
@@ -140,9 +137,8 @@ func TestProcessRead(t *testing.T) {
 			expect.Equal(t, r.ReadAt(got, c.at), c.whole, "ReadAt")
 			clear(got)
 			n := p.ReadSome(got, c.at)
-			if n != c.some || !bytes.Equal(got[:n], []byte("seedwalk")[:n]) {
-				t.Errorf("ReadSome: %d bytes %q, want %d", n, got[:n], c.some)
-			}
+			expect.True(t, n == c.some && bytes.Equal(got[:n], []byte("seedwalk")[:n]),
+				"ReadSome: %d bytes %q, want %d", n, got[:n], c.some)
 		})
 	}
 }

@@ -95,9 +95,8 @@ func TestViewAt(t *testing.T) {
 		}
 	}
 	for _, addr := range []uint64{0, 1 << 47, 1<<64 - 1} {
-		if got := v.At(addr); got != nil {
-			t.Errorf("%#x: %+v", addr, got)
-		}
+		got := v.At(addr)
+		expect.True(t, got == nil, "%#x: %+v", addr, got)
 	}
 	expect.True(t, v.Texts == 0 && v.Queries == uint64(2*len(all)+3)+v.between(all),
 		"%d texts, %d queries", v.Texts, v.Queries)
@@ -128,17 +127,15 @@ func TestViewOfEndedProcess(t *testing.T) {
 	before, err := v.Executable()
 	must.True(t, err == nil && len(before) != 0, "%d mappings, %v", len(before), err)
 	in.Write([]byte("x\ny\n"))
-	if _, err := out.Read(make([]byte, 2)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = out.Read(make([]byte, 2))
+	must.Do(t, err)
 	if after, err := v.Executable(); err != nil || len(after) == 0 || slices.Equal(before, after) {
 		t.Errorf("after an exec: %d mappings, %v", len(after), err)
 	}
 	in.Close()
 	cmd.Wait()
-	if left, err := v.Executable(); err == nil || len(left) != 0 {
-		t.Errorf("after the end: %d mappings, %v", len(left), err)
-	}
+	left, err := v.Executable()
+	expect.True(t, err != nil && len(left) == 0, "after the end: %d mappings, %v", len(left), err)
 }
 
 // A file that is overwritten in place keeps its inode. Its mapping still counts as a new one.
@@ -159,7 +156,6 @@ func TestViewOverwritten(t *testing.T) {
 		must.True(t, at >= 0, "the mapping is not listed")
 		seen = append(seen, all[at])
 	}
-	if seen[0].Inode != seen[1].Inode || seen[0].Written != 1000e9+5 || seen[1].Written != 1001e9+5 {
-		t.Errorf("%+v", seen)
-	}
+	expect.True(t, seen[0].Inode == seen[1].Inode && seen[0].Written == 1000e9+5 &&
+		seen[1].Written == 1001e9+5, "%+v", seen)
 }

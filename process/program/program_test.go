@@ -52,9 +52,8 @@ func TestOpen(t *testing.T) {
 		got, err := Open(write(t, "a", []byte(data)))
 		expect.True(t, err == nil && got.Err != nil && got.Format == NoImage, "%s: %+v, %v", name, got, err)
 	}
-	if _, err := Open(filepath.Join(tempdir.New(t), "none")); err == nil {
-		t.Error("a file that is not there")
-	}
+	_, err := Open(filepath.Join(tempdir.New(t), "none"))
+	expect.True(t, err != nil, "a file that is not there")
 }
 
 func patched(b []byte, at int, v ...byte) []byte {
@@ -107,9 +106,8 @@ func TestRuntimeVersion(t *testing.T) {
 		text := strings.Repeat("x", pad) + versionMark[:6] + versionMark + version + " @Commit: " +
 			strings.Repeat("y", 100)
 		path := write(t, "lib", []byte(text))
-		if got := RuntimeVersion(path); got != public || MarkedVersion(path) != public {
-			t.Errorf("at %d: %q", pad, got)
-		}
+		got := RuntimeVersion(path)
+		expect.True(t, got == public && MarkedVersion(path) == public, "at %d: %q", pad, got)
 	}
 	file := peasm.Image{DLL: true, Version: [4]uint16{4, 6, 27317, 7}}.Bytes()
 	for name, want := range map[string]string{

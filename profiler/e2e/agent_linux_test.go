@@ -79,10 +79,9 @@ func TestAgent(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	link := "/targets/" + stays.id
-	if list, graph := served(t, port, "/targets"), served(t, port, link); !strings.Contains(list, link) ||
-		!strings.Contains(graph, "Demo.") {
-		t.Errorf("the page has no link to %s, or no flame graph there: %s", link, list)
-	}
+	list, graph := served(t, port, "/targets"), served(t, port, link)
+	expect.True(t, strings.Contains(list, link) && strings.Contains(graph, "Demo."),
+		"the page has no link to %s, or no flame graph there: %s", link, list)
 	agent.stop(syscall.SIGTERM)
 	if n := names(); n != 2 {
 		t.Errorf("%d of 2 processes reached the backend: %v\n%s", n, methods, agent.errs.String())
@@ -90,10 +89,9 @@ func TestAgent(t *testing.T) {
 	expect.True(t, !stays.gone(), "the recorded process has ended")
 	recordings, _ := filepath.Glob(filepath.Join(folder, "*-Demo.swrec"))
 	must.True(t, len(recordings) >= 3, "recordings: %v", recordings)
-	if r := seedwalk(t, "report", "--format", "text", "--output", "-", recordings[0]); r.code != 0 ||
-		!strings.Contains(r.stdout, "Demo.") {
-		t.Errorf("report of a recording: %d\n%s%s", r.code, r.stderr, r.stdout)
-	}
+	r := seedwalk(t, "report", "--format", "text", "--output", "-", recordings[0])
+	expect.True(t, r.code == 0 && strings.Contains(r.stdout, "Demo."),
+		"report of a recording: %d\n%s%s", r.code, r.stderr, r.stdout)
 	parts, _ := filepath.Glob(filepath.Join(folder, "spool", "*.part*"))
 	expect.True(t, len(parts) == 0, "left in the spool: %v", parts)
 }
@@ -153,9 +151,7 @@ func TestAgentFullDisk(t *testing.T) {
 	}
 	defer syscall.Unmount(folder, syscall.MNT_DETACH)
 	filler := filepath.Join(folder, "filler")
-	if err := os.WriteFile(filler, make([]byte, 2<<20), 0o600); err == nil {
-		t.Fatal("the disk is not full")
-	}
+	must.True(t, os.WriteFile(filler, make([]byte, 2<<20), 0o600) != nil, "the disk is not full")
 	target := idleProcess(t, "timer")
 	agent := start(t, tool(t), "agent", "--pid", target.id, "--interval", "5s", "--folder", folder, "--push",
 		fmt.Sprintf("otlp+http://127.0.0.1:%d", freePorts(t)[0]),
@@ -170,17 +166,15 @@ func TestAgentFullDisk(t *testing.T) {
 				!counts(`failures_total{reason="write"} 0`)
 		})
 	left, _ := filepath.Glob(filepath.Join(folder, "*.swrec*"))
-	if said := agent.errs.String(); len(left) > 0 || !strings.Contains(said, "(write)") ||
-		!strings.Contains(said, "no space left") {
-		t.Errorf("%v left; messages:\n%s", left, said)
-	}
+	said := agent.errs.String()
+	expect.True(t, len(left) == 0 && strings.Contains(said, "(write)") &&
+		strings.Contains(said, "no space left"), "%v left; messages:\n%s", left, said)
 	os.Remove(filler)
 	until(t, "there are recordings", func() bool { return !counts("recordings_total 0\n") })
 	agent.stop(syscall.SIGTERM)
-	if kept, _ := filepath.Glob(filepath.Join(folder, "*.swrec")); len(kept) == 0 ||
-		strings.Contains(agent.errs.String(), "(begin)") || strings.Contains(agent.errs.String(), "(end)") {
-		t.Errorf("%v kept; messages:\n%s", kept, agent.errs.String())
-	}
+	kept, _ := filepath.Glob(filepath.Join(folder, "*.swrec"))
+	expect.True(t, len(kept) > 0 && !strings.Contains(agent.errs.String(), "(begin)") &&
+		!strings.Contains(agent.errs.String(), "(end)"), "%v kept; messages:\n%s", kept, agent.errs.String())
 }
 
 // The agent begins a new session when its rate changes or a recording fails. Nothing remains of the old one:
@@ -193,9 +187,7 @@ func TestSessionsLeaveNothing(t *testing.T) {
 		stop := make(chan struct{})
 		_, err := recorder.Run(options.Options{PID: p.pid, Rate: 19, WallEvery: time.Second, Stop: stop,
 			Relay: func() { began++; time.AfterFunc(time.Second, func() { close(stop) }) }})
-		if err != nil || began == 0 {
-			t.Fatal(err)
-		}
+		must.True(t, err == nil && began != 0, "%v", err)
 	}
 	session()
 	session() // loads what is loaded only once
@@ -207,11 +199,10 @@ func TestSessionsLeaveNothing(t *testing.T) {
 	for i := 0; i < 3 && after.bytes > before.bytes+most; i++ { // the last session may end late
 		after = heldNow(t)
 	}
-	if t.Logf("before %+v, after %+v", before,
-		after); after.goroutines > before.goroutines || after.descriptors > before.descriptors ||
-		after.mappings > before.mappings || after.bytes > before.bytes+most {
-		t.Errorf("%d sessions leave %+v, before %+v", sessions, after, before)
-	}
+	t.Logf("before %+v, after %+v", before, after)
+	expect.True(t, after.goroutines <= before.goroutines && after.descriptors <= before.descriptors &&
+		after.mappings <= before.mappings && after.bytes <= before.bytes+most,
+		"%d sessions leave %+v, before %+v", sessions, after, before)
 }
 
 // held is what this process holds.
@@ -255,9 +246,8 @@ func TestAgentShortProcesses(t *testing.T) {
 	expect.True(t, descriptorsAfter <= descriptors,
 		"%d descriptors, before %d", descriptorsAfter, descriptors)
 	for file, n := range mappingsAfter {
-		if n > max(1, mappings[file]) || strings.Contains(file, "seedwalk-probe") {
-			t.Errorf("%d mappings of %s, before %d", n, file, mappings[file])
-		}
+		expect.True(t, n <= max(1, mappings[file]) && !strings.Contains(file, "seedwalk-probe"),
+			"%d mappings of %s, before %d", n, file, mappings[file])
 	}
 	text := metricsOf(t, port)
 	for _, line := range strings.Split(text, "\n") {
@@ -283,9 +273,8 @@ func shortProcesses(t *testing.T, argv []string, n, atOnce int) {
 		wait.Go(func() {
 			defer func() { <-room }()
 			args := append(argv[1:len(argv):len(argv)], fmt.Sprint(1000+4000*(i*7919%n)/n))
-			if out, err := exec.Command(argv[0], args...).CombinedOutput(); err != nil {
-				t.Errorf("process %d: %v\n%s", i, err, out)
-			}
+			out, err := exec.Command(argv[0], args...).CombinedOutput()
+			expect.True(t, err == nil, "process %d: %v\n%s", i, err, out)
 		})
 	}
 	wait.Wait()

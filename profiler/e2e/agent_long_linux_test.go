@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/internal/procstat"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
@@ -259,10 +260,9 @@ func compareTimes(t *testing.T, reader, arrived string) {
 		resource, text := readProfiles(t, reader, f)
 		var metric, unit string // CPU time, unless a short interval has no sample of it
 		var at, length int64
-		if _, err := fmt.Sscanf(strings.SplitN(text, "\n", 3)[1], "profile %s %s %d %d", &metric,
-			&unit, &at, &length); err != nil {
-			t.Fatalf("%v: %.100s", err, text)
-		}
+		_, err := fmt.Sscanf(strings.SplitN(text, "\n", 3)[1], "profile %s %s %d %d", &metric,
+			&unit, &at, &length)
+		must.True(t, err == nil, "%v: %.100s", err, text)
 		begin := time.Unix(0, at)
 		spans[resource] = append(spans[resource], span{begin, begin.Add(time.Duration(length))})
 	}
@@ -275,9 +275,8 @@ func compareTimes(t *testing.T, reader, arrived string) {
 			}
 		}
 	}
-	if adjacent < 2 {
-		t.Errorf("%d of %d intervals begin when the last one has ended: %v", adjacent, len(files), spans)
-	}
+	expect.True(t, adjacent >= 2,
+		"%d of %d intervals begin when the last one has ended: %v", adjacent, len(files), spans)
 }
 
 // compareArrived checks that each recording is once in what arrived or in the spool.
@@ -288,10 +287,9 @@ func compareArrived(t *testing.T, reader, folder, arrived, service string) {
 	for _, f := range files {
 		resource, text := readProfiles(t, reader, f)
 		got[text]++
-		if !strings.Contains(resource, fmt.Sprintf("service.name=%q", service)) ||
-			!strings.Contains(resource, "process.pid=") || !strings.Contains(text, service+".") {
-			t.Errorf("%s is of %s", f, resource)
-		}
+		expect.True(t, strings.Contains(resource, fmt.Sprintf("service.name=%q", service)) &&
+			strings.Contains(resource, "process.pid=") && strings.Contains(text, service+"."),
+			"%s is of %s", f, resource)
 	}
 	recordings, _ := filepath.Glob(filepath.Join(folder, "*.swrec"))
 	samples, missing := 0, 0
@@ -312,10 +310,9 @@ func compareArrived(t *testing.T, reader, folder, arrived, service string) {
 	}
 	waiting := count(folder, "spool/*.otlp.gz")
 	t.Logf("%d recordings, %d samples: %d arrived, %d wait", len(recordings), samples, len(files), waiting)
-	if missing != waiting || len(got) != 0 || len(recordings) < 4 {
-		t.Errorf("of %d recordings %d are missing, and %d wait; %d profiles that arrived are of no recording",
-			len(recordings), missing, waiting, len(got))
-	}
+	expect.True(t, missing == waiting && len(got) == 0 && len(recordings) >= 4,
+		"of %d recordings %d are missing, and %d wait; %d profiles that arrived are of no recording",
+		len(recordings), missing, waiting, len(got))
 }
 
 // readProfiles returns the resource, and everything else, as OpenTelemetry's types read them.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/sample/perfevent"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -46,9 +47,8 @@ func TestAgentStretches(t *testing.T) {
 		p := readJSONProfile(t, out)
 		began := must.Get(time.Parse(time.RFC3339Nano, p.Start))(t)
 		m := measurement{truth: truth, seen: p.times(truth.methods())}
-		if p.Counters["clock_stretches"] != 1 {
-			t.Errorf("%s does not say that it was made in stretches", path)
-		}
+		expect.True(t, p.Counters["clock_stretches"] == 1,
+			"%s does not say that it was made in stretches", path)
 		m.truth.process = watched.used(began, began.Add(time.Duration(p.DurationNanos)))
 		t.Logf("%s: %.0f samples of the methods, %.0f ms of the process, %.0f ms in the profile", p.Start,
 			m.seen.samples, m.truth.process/1e6, m.seen.stated/1e6)
@@ -61,16 +61,12 @@ func TestAgentStretches(t *testing.T) {
 			t.Errorf("the profile differs by %.0f ms", off/1e6)
 		}
 	}
-	if compared == 0 {
-		t.Error("no interval was compared with the clock of the process")
-	}
+	expect.True(t, compared != 0, "no interval was compared with the clock of the process")
 	for _, method := range truth.methods() {
 		v := judgeShare(runs, method, biasLimitFull, biasErrorsOnce)
 		t.Logf("%s: truth %.1f %%, seedwalk %.1f %% by %.0f samples, limit %.1f points", method, 100*v.truth,
 			100*v.mean, v.samples, 100*v.limit)
-		if !v.ok() {
-			t.Errorf("%s has another share", method)
-		}
+		expect.True(t, v.ok(), "%s has another share", method)
 	}
 	t.Logf("threads have events for %.0f %% of the time", 100*watched.share)
 	if watched.share < 0.005 || watched.share > 0.15 {

@@ -22,6 +22,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/paused"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/raw"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -166,9 +167,8 @@ func TestARM64Asked(t *testing.T) {
 		if t.Failed() {
 			return
 		}
-		if _, err := conn.Write([]byte{1}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = conn.Write([]byte{1})
+		must.Do(t, err)
 	}
 	a.verdict(t, k.sum().checked)
 }
@@ -177,9 +177,8 @@ func (a *against) verdict(t *testing.T, checked int) {
 	t.Helper()
 	t.Logf("%d stacks the CLR has walked too, %d of them cut here; of its %d methods' frames %d at the same ip, sp and fp, %d that call native code without a stub; %d stacks compared with their threads' shadows, %d signed return addresses; asked in %v; refused %v",
 		a.stacks, a.cut, a.frames, a.exact, a.calls, checked, a.signed, a.by, a.refused)
-	if a.cut*100 > a.stacks || checked < a.stacks/4 || a.signed < a.stacks/10 {
-		t.Error("too few stacks are whole, compared or signed")
-	}
+	expect.True(t, a.cut*100 <= a.stacks && checked >= a.stacks/4 && a.signed >= a.stacks/10,
+		"too few stacks are whole, compared or signed")
 }
 
 func (a *against) compare(t *testing.T, k *checker, p *paused.Process, s *stood, th *paused.Thread) {

@@ -178,16 +178,13 @@ func TestARM64Core(t *testing.T) {
 		Threads  []coreThread
 		Problems []string
 	}
-	if err := json.Unmarshal([]byte(r.stdout), &got); err != nil || r.code != 0 || !got.Runtime ||
-		len(got.Threads) != len(last) || len(last) < 5 {
-		t.Fatalf("%v, exit code %d, %d threads of %d, %v\n%s", err, r.code, len(got.Threads),
-			len(last), got.Problems, r.stderr)
-	}
-	if arm := run(t, 4*time.Minute, nil,
-		append(armTool(t), "stack", "--core", core, "--json")...); arm.stdout != r.stdout ||
-		arm.code != r.code {
-		t.Errorf("the tool of ARM64 shows another core: exit code %d\n%s%s", arm.code, arm.stderr, arm.stdout)
-	}
+	err = json.Unmarshal([]byte(r.stdout), &got)
+	must.True(t, err == nil && r.code == 0 && got.Runtime && len(got.Threads) == len(last) && len(last) >= 5,
+		"%v, exit code %d, %d threads of %d, %v\n%s", err, r.code, len(got.Threads), len(last), got.Problems,
+		r.stderr)
+	arm := run(t, 4*time.Minute, nil, append(armTool(t), "stack", "--core", core, "--json")...)
+	expect.True(t, arm.stdout == r.stdout && arm.code == r.code,
+		"the tool of ARM64 shows another core: exit code %d\n%s%s", arm.code, arm.stderr, arm.stdout)
 	whole, managed := 0, 0
 	for i := range got.Threads {
 		n, ok := got.Threads[i].same(t, last[got.Threads[i].TID])

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // Limits for the error of a method's share (1 = 100 %). The first applies if the kernel's perf events are
@@ -120,10 +122,9 @@ func (r *biasRow) judge(t *testing.T) {
 			r.setting, method, 100*v.truth, 100*v.mean, 100*v.worst, shareText(perf, method),
 			shareText(old, method), shareText(outside, method), v.samples, 100*v.limit,
 			r.runs[0].seen.clock, 100*all)
-		if !v.ok() {
-			t.Errorf("%v: %s has %.1f %% of the processor time, the profile says %.1f %% by %.0f samples",
-				r.setting, method, 100*v.truth, 100*v.mean, v.samples)
-		}
+		expect.True(t, v.ok(),
+			"%v: %s has %.1f %% of the processor time, the profile says %.1f %% by %.0f samples", r.setting,
+			method, 100*v.truth, 100*v.mean, v.samples)
 		r.judgeOutside(t, method)
 	}
 }
@@ -224,10 +225,8 @@ func TestBiasJudge(t *testing.T) {
 		ok         bool
 	}{{29, 1712, false}, {38, 200, false}, {316, 1299, true}, {302, 2000, true}, {302, 10, false},
 		{360, 2000, true}, {425, 2000, false}} {
-		if v := judgeShare([]measurement{of(c.a, c.samples)}, "A", biasLimit,
-			biasErrorsOnce); v.ok() != c.ok {
-			t.Errorf("%v of a thousand by %v samples: %+v", c.a, c.samples, v)
-		}
+		v := judgeShare([]measurement{of(c.a, c.samples)}, "A", biasLimit, biasErrorsOnce)
+		expect.True(t, v.ok() == c.ok, "%v of a thousand by %v samples: %+v", c.a, c.samples, v)
 	}
 }
 

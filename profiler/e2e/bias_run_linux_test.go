@@ -59,9 +59,8 @@ func (s setting) record(t *testing.T, clock string, perf bool) (m measurement) {
 	}
 	r := run(t, limitOfCommand, env, argv...)
 	var err error
-	if m.truth, err = parseExact(r.stdout); err != nil || r.code != 0 {
-		t.Fatalf("%d, %v\n%s", r.code, err, r.stderr)
-	}
+	m.truth, err = parseExact(r.stdout)
+	must.True(t, err == nil && r.code == 0, "%d, %v\n%s", r.code, err, r.stderr)
 	p := readJSONProfile(t, out)
 	m.seen = p.times(m.truth.methods())
 	if perf {

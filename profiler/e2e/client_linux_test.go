@@ -122,10 +122,8 @@ func clientTruth(t *testing.T, which combination, dir, library string) {
 			var samples, complete int
 			b, err := os.ReadFile(out)
 			fmt.Sscanf(string(b), "samples %d complete %d", &samples, &complete)
-			if err != nil || samples*100 < judged*least || complete*100 < samples*99 {
-				t.Fatalf("%v: the profiler has %d stacks, %d complete; %d were judged",
-					err, samples, complete, judged)
-			}
+			must.True(t, err == nil && samples*100 >= judged*least && complete*100 >= samples*99,
+				"%v: the profiler has %d stacks, %d complete; %d were judged", err, samples, complete, judged)
 			os.Remove(out)
 		})
 	sum := c.sum()
@@ -149,9 +147,7 @@ func TestClientBias(t *testing.T) {
 			r := run(t, limitOfCommand,
 				clientEnv(t, library, out, "MINE_HERTZ="+s.rate), s.program(t, s.length())...)
 			truth, err := parseExact(r.stdout)
-			if err != nil || r.code != 0 {
-				t.Fatalf("%d, %v\n%s", r.code, err, r.stderr)
-			}
+			must.True(t, err == nil && r.code == 0, "%d, %v\n%s", r.code, err, r.stderr)
 			saw, m := readClient(t, out), measurement{truth: truth}
 			m.seen.method = map[string]float64{}
 			for _, name := range truth.methods() {
@@ -170,10 +166,9 @@ func TestClientBias(t *testing.T) {
 				v := judgeShare(row.runs, name, points, errors)
 				t.Logf("%-12s truth %5.1f %%, client %5.1f %%, %.0f samples", name,
 					100*v.truth, 100*v.mean, v.samples)
-				if !v.ok() {
-					t.Errorf("%s has %.1f %% of the processor time, the client says %.1f %%",
-						name, 100*v.truth, 100*v.mean)
-				}
+				expect.True(t, v.ok(),
+					"%s has %.1f %% of the processor time, the client says %.1f %%", name, 100*v.truth,
+					100*v.mean)
 			}
 		})
 	}
@@ -202,9 +197,8 @@ func cycled(t *testing.T, path string, n int) {
 	var good, all, stacks, whole int
 	text := readFile(t, path)
 	fmt.Sscanf(text, "good %d of %d stacks %d whole %d", &good, &all, &stacks, &whole)
-	if t.Log(strings.TrimSpace(text)); good != n || whole < stacks-4*n-stacks/100 {
-		t.Errorf("want %d good cycles", n)
-	}
+	t.Log(strings.TrimSpace(text))
+	expect.True(t, good == n && whole >= stacks-4*n-stacks/100, "want %d good cycles", n)
 	os.Remove(path)
 }
 
@@ -254,9 +248,8 @@ func TestClientOrders(t *testing.T) {
 	dir := tempdir.New(t)
 	library := vendor(t, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")
 	twin := filepath.Join(dir, "twin.so")
-	if b, err := os.ReadFile(library); err != nil || os.WriteFile(twin, b, 0o755) != nil {
-		t.Fatal(err)
-	}
+	b, err := os.ReadFile(library)
+	must.True(t, err == nil && os.WriteFile(twin, b, 0o755) == nil, "%v", err)
 	second := need(t, "out", "samples", "libsecond.so")
 	beside := func(list string) []string {
 		return []string{"CORECLR_ENABLE_NOTIFICATION_PROFILERS=1", "CORECLR_NOTIFICATION_PROFILERS=" + list}
@@ -317,8 +310,7 @@ func (c *order) run(t *testing.T, runtime string) {
 		t.Errorf("the program ended with %d and said %q %q", res.code, res.stdout, res.stderr)
 	}
 	saw := readClient(t, out)
-	if t.Logf("%d samples, %d complete", saw.samples, saw.complete); saw.samples < 50 ||
-		saw.complete*100 < saw.samples*99 || saw.opened != 1 {
-		t.Errorf("%d samples, %d complete; %s", saw.samples, saw.complete, saw.problem)
-	}
+	t.Logf("%d samples, %d complete", saw.samples, saw.complete)
+	expect.True(t, saw.samples >= 50 && saw.complete*100 >= saw.samples*99 && saw.opened == 1,
+		"%d samples, %d complete; %s", saw.samples, saw.complete, saw.problem)
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -49,9 +50,8 @@ func TestClientHelpers(t *testing.T) {
 				app(t, "Truth", h.seconds)...)
 			truthDone(t, res)
 			saw := readClient(t, out)
-			if saw.failed != h.code || !strings.Contains(saw.problem, h.problem) || saw.samples != 0 {
-				t.Errorf("the profiler got %d, %q", saw.failed, saw.problem)
-			}
+			expect.True(t, saw.failed == h.code && strings.Contains(saw.problem, h.problem) &&
+				saw.samples == 0, "the profiler got %d, %q", saw.failed, saw.problem)
 			noHelper(t, engine)
 		})
 	}
@@ -94,15 +94,13 @@ func TestClientHelperLost(t *testing.T) {
 		sampled(i + 1)
 		pids := helpersLike(pattern)
 		must.Equal(t, len(pids), 1, "helpers %v", pids)
-		if status := readFile(t, "/proc/"+pids[0]+"/status"); !strings.Contains(status, "\nSeccomp:\t2\n") {
-			t.Errorf("the helper has no sandbox: %s", status)
-		}
+		status := readFile(t, "/proc/"+pids[0]+"/status")
+		expect.True(t, strings.Contains(status, "\nSeccomp:\t2\n"), "the helper has no sandbox: %s", status)
 		exec.Command("kill", "-"+signal, pids[0]).Run()
 	}
 	sampled(3)
-	if err := cmd.Wait(); err != nil || said.String() != "TRUTH DONE\n" {
-		t.Errorf("%v: it said %q", err, said.String())
-	}
+	err := cmd.Wait()
+	expect.True(t, err == nil && said.String() == "TRUTH DONE\n", "%v: it said %q", err, said.String())
 	noHelper(t, pattern)
 }
 
@@ -144,9 +142,8 @@ func TestClientFilters(t *testing.T) {
 			truthDone(t, res)
 			saw := readClient(t, out)
 			t.Log(saw.samples, saw.complete, saw.copies, saw.failed, saw.problem)
-			if saw.failed != f.code || !strings.Contains(saw.problem, f.problem) {
-				t.Errorf("the profiler got %d, %q", saw.failed, saw.problem)
-			}
+			expect.True(t, saw.failed == f.code && strings.Contains(saw.problem, f.problem),
+				"the profiler got %d, %q", saw.failed, saw.problem)
 			if f.code == 0 && (saw.samples < 50 || saw.complete*100 < saw.samples*99 || saw.copies == 0) {
 				t.Errorf("%d samples, %d complete, %d copies", saw.samples, saw.complete, saw.copies)
 			}

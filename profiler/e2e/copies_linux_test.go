@@ -56,10 +56,9 @@ func TestCopyRate(t *testing.T) {
 			fmt.Printf("%s: %.0f copies a second: %.0f stacks a second arrived, %d of %d are complete; no room for %d\n",
 				t.Name(), perSecond(asked), perSecond(arrived), whole, arrived, full)
 			lost := asked - full - arrived
-			if lost < 0 || lost > asked/100 || arrived == 0 || whole != arrived || refused > 0 {
-				t.Errorf("%d copies, %d without room, %d refused, %d arrived, %d complete",
-					asked, full, refused, arrived, whole)
-			}
+			expect.True(t, lost >= 0 && lost <= asked/100 && arrived != 0 && whole == arrived && refused == 0,
+				"%d copies, %d without room, %d refused, %d arrived, %d complete", asked, full, refused,
+				arrived, whole)
 		})
 	}
 }
@@ -89,14 +88,11 @@ func TestCopies(t *testing.T) {
 func atOnce(t *testing.T, dir, library string, app []string) {
 	kinds := copiesTruth(t, dir, library, app, *nowStacks, "COPIES_NOW=1")
 	for _, k := range callbackKinds {
-		if same, all := kinds["now-"+k], kinds["now-"+k+" all"]; same == 0 || same != all {
-			t.Errorf("%d of %d stacks walked at once in callbacks of kind %s are those of the copies",
-				same, all, k)
-		}
+		same, all := kinds["now-"+k], kinds["now-"+k+" all"]
+		expect.True(t, same != 0 && same == all,
+			"%d of %d stacks walked at once in callbacks of kind %s are those of the copies", same, all, k)
 	}
-	if kinds["now-gaps"] != 0 {
-		t.Errorf("%d stacks walked at once have a gap", kinds["now-gaps"])
-	}
+	expect.True(t, kinds["now-gaps"] == 0, "%d stacks walked at once have a gap", kinds["now-gaps"])
 }
 
 var callbackKinds = []string{"allocation", "exception", "class-load", "jit"}
@@ -187,19 +183,17 @@ func TestClientKept(t *testing.T) {
 	t.Run("core", func(t *testing.T) { keptPlaces(t, said, "--copies", file, "--core", core) })
 	t.Run("text", func(t *testing.T) {
 		r := seedwalk(t, "stack", "--copies", file, p.id)
-		if !strings.Contains(r.stdout, " tag 2") || !strings.Contains(r.stderr, "was full: ") || r.code != 1 {
-			t.Errorf("exit code %d\n%.2000s%s", r.code, r.stdout, r.stderr)
-		}
+		expect.True(t, strings.Contains(r.stdout, " tag 2") && strings.Contains(r.stderr, "was full: ") &&
+			r.code == 1, "exit code %d\n%.2000s%s", r.code, r.stdout, r.stderr)
 	})
 	t.Run("thread", func(t *testing.T) {
 		l := stacks(t, "--copies", file, p.id)
 		id := fmt.Sprint(l.Threads[0].TID)
 		r := seedwalk(t, "stack", "--copies", file, "--thread", id+",1", p.id)
-		if !strings.Contains(r.stdout, "thread "+id+" tag") ||
-			!strings.Contains(r.stderr, "no copy of thread 1\n") ||
-			strings.Contains(r.stderr, "of thread "+id) || r.code != 1 {
-			t.Errorf("exit code %d\n%.2000s%s", r.code, r.stdout, r.stderr)
-		}
+		expect.True(t, strings.Contains(r.stdout, "thread "+id+" tag") &&
+			strings.Contains(r.stderr, "no copy of thread 1\n") &&
+			!strings.Contains(r.stderr, "of thread "+id) && r.code == 1,
+			"exit code %d\n%.2000s%s", r.code, r.stdout, r.stderr)
 	})
 	t.Run("refused", func(t *testing.T) { keptRefused(t, dir, file, core, p) })
 	p.say("")
@@ -225,9 +219,8 @@ func TestClientKeptContained(t *testing.T) {
 	pid := child(t, p, func(int) bool { return true })
 	l := stacks(t, "--copies", file, fmt.Sprint(pid))
 	for i := range l.Threads {
-		if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", pid, l.Threads[i].TID)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", pid, l.Threads[i].TID))
+		must.Do(t, err)
 	}
 	id := fmt.Sprint(l.Threads[0].TID)
 	keptPlaces(t, said, "--copies", file, "--thread", id, fmt.Sprint(pid))

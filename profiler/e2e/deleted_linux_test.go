@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/sample/perfevent"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -28,9 +30,8 @@ func ownRuntime(t *testing.T, copied ...string) (dir string) {
 			os.Symlink(f, filepath.Join(dir, name))
 			continue
 		}
-		if b, err := os.ReadFile(f); err != nil || os.WriteFile(filepath.Join(dir, name), b, 0o755) != nil {
-			t.Fatal(err)
-		}
+		b, err := os.ReadFile(f)
+		must.True(t, err == nil && os.WriteFile(filepath.Join(dir, name), b, 0o755) == nil, "%v", err)
 	}
 	return dir
 }
@@ -58,20 +59,16 @@ func TestReplacedLibraries(t *testing.T) {
 				filepath.Join(dir, "Truth.exe"), "120")...)
 			for _, name := range replaced { // a new file is renamed over the old; the mapped one remains
 				other := filepath.Join(dir, "new")
-				if os.WriteFile(other, []byte("\x7fELF and nothing like it"), 0o755) != nil ||
-					os.Rename(other, filepath.Join(dir, name)) != nil {
-					t.Fatal("not replaced")
-				}
+				must.True(t, os.WriteFile(other, []byte("\x7fELF and nothing like it"), 0o755) == nil &&
+					os.Rename(other, filepath.Join(dir, name)) == nil, "not replaced")
 			}
-			if b := readFile(t, "/proc/"+p.id+"/maps"); !strings.Contains(b, "libcoreclr.so (deleted)") ||
-				!strings.Contains(b, "libtruth.so (deleted)") {
-				t.Fatal("nothing is deleted in the mappings")
-			}
+			b := readFile(t, "/proc/"+p.id+"/maps")
+			must.True(t, strings.Contains(b, "libcoreclr.so (deleted)") &&
+				strings.Contains(b, "libtruth.so (deleted)"), "nothing is deleted in the mappings")
 			r := run(t, time.Minute, nil, append(slices.Clone(c.without), tool(t), "stack", p.id)...)
-			if r.code != 0 || strings.Count(r.stdout, "T.Run") < 10 ||
-				strings.Count(r.stdout, "the rest is missing") > 1 {
-				t.Errorf("stack: %d\n%s%s", r.code, r.stderr, r.stdout)
-			}
+			expect.True(t, r.code == 0 && strings.Count(r.stdout, "T.Run") >= 10 &&
+				strings.Count(r.stdout, "the rest is missing") <= 1,
+				"stack: %d\n%s%s", r.code, r.stderr, r.stdout)
 			for flag, copied := range map[string]int{"": 0, " --outside": perfevent.MaxStack} {
 				r := recordRawBy(t, c.without, "--rate 100 --duration 2s --pid "+p.id+flag)
 				r.ok(t)
@@ -80,9 +77,8 @@ func TestReplacedLibraries(t *testing.T) {
 				k.recorded(t, r)
 				k.few(t, 60, 97)
 			}
-			if len(standing(t, p.pid)) > 0 || p.out.String() != "" {
-				t.Errorf("it stands, or said %q", p.out.String())
-			}
+			expect.True(t, len(standing(t, p.pid)) == 0 && p.out.String() == "",
+				"it stands, or said %q", p.out.String())
 		})
 	}
 }

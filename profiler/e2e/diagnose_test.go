@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -129,7 +130,6 @@ func TestHangWatcher(t *testing.T) {
 		"echo all is well >&2; printf 'swhost: it ' >&2; sleep 0.1; echo hangs >&2; echo launch: it hangs >&2")
 	cmd.Stderr = w
 	must.Do(t, cmd.Run())
-	if looks != 1 || w.String() != "all is well\nswhost: it hangs\nlaunch: it hangs\n" {
-		t.Errorf("%d looks at %q", looks, w.String())
-	}
+	expect.True(t, looks == 1 && w.String() == "all is well\nswhost: it hangs\nlaunch: it hangs\n",
+		"%d looks at %q", looks, w.String())
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 	"github.com/seedwalk/seedwalk/internal/procstat"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -74,12 +75,10 @@ func TestProcessesOfAllKinds(t *testing.T) {
 			pid := c.pid(t)
 			began := time.Now()
 			d := seedwalk(t, "doctor", "--pid", pid)
-			if time.Since(began) > diagnostics.DefaultTimeout {
-				t.Error("doctor has waited for an answer of the runtime")
-			}
-			if d.code != c.doctors || !strings.Contains(d.stdout, c.doctor) {
-				t.Errorf("doctor: %d\n%s%s", d.code, d.stdout, d.stderr)
-			}
+			expect.True(t, time.Since(began) <= diagnostics.DefaultTimeout,
+				"doctor has waited for an answer of the runtime")
+			expect.True(t, d.code == c.doctors && strings.Contains(d.stdout, c.doctor),
+				"doctor: %d\n%s%s", d.code, d.stdout, d.stderr)
 			r := seedwalk(t, "record", "--quiet", "--pid", pid, "--duration", "1s", "--output",
 				filepath.Join(t.TempDir(), "o.folded"))
 			if r.code != c.records || !strings.Contains(r.stderr, c.record) ||
@@ -127,9 +126,8 @@ func TestNotRoot(t *testing.T) {
 	defer os.RemoveAll(dir)
 	os.Chmod(dir, 0o777)
 	copied := filepath.Join(dir, "seedwalk")
-	if b, err := os.ReadFile(tool(t)); err != nil || os.WriteFile(copied, b, 0o755) != nil {
-		t.Fatal(err)
-	}
+	b, err := os.ReadFile(tool(t))
+	must.True(t, err == nil && os.WriteFile(copied, b, 0o755) == nil, "%v", err)
 	for _, c := range []struct {
 		args []string
 		want string
@@ -168,21 +166,17 @@ func TestGoInstall(t *testing.T) {
 	r := runAlone(t, dir, alone, append([]string{seedwalk, "record", "--output", file, "--"}, target...)...)
 	r.ok(t)
 	p := readJSONProfile(t, file)
-	if p.whole(t, 1, 900); !p.has("T.Run") {
-		t.Error("no method of the program's is named")
-	}
+	p.whole(t, 1, 900)
+	expect.True(t, p.has("T.Run"), "no method of the program's is named")
 
 	r = runAlone(t, dir, alone,
 		append([]string{seedwalk, "record", "--mode", "snapshot", "--"}, target...)...)
-	if r.code != 125 || !strings.Contains(r.stderr, "libseedwalk_profiler.so") ||
-		!strings.Contains(r.stderr, "make build") {
-		t.Errorf("without the library, exit code %d\n%s", r.code, r.stderr)
-	}
+	expect.True(t, r.code == 125 && strings.Contains(r.stderr, "libseedwalk_profiler.so") &&
+		strings.Contains(r.stderr, "make build"), "without the library, exit code %d\n%s", r.code, r.stderr)
 	r = runAlone(t, dir, alone, seedwalk, "doctor")
-	if r.code != 0 || !strings.Contains(r.stdout, "libseedwalk_profiler.so") ||
-		!strings.Contains(r.stdout, "Nothing stops a recording here.") {
-		t.Errorf("doctor: exit code %d\n%s", r.code, r.stdout)
-	}
+	expect.True(t, r.code == 0 && strings.Contains(r.stdout, "libseedwalk_profiler.so") &&
+		strings.Contains(r.stdout, "Nothing stops a recording here."),
+		"doctor: exit code %d\n%s", r.code, r.stdout)
 }
 
 // emptyHome is the environment of a user who has nothing but the tool.

@@ -50,9 +50,8 @@ func (f *jsonProfile) wholeEvents(t *testing.T) {
 		n > 0 && c["event_allocs"]+c["event_exceptions"] == 0 {
 		t.Errorf("%d events of %d are lost", n, n+int64(events))
 	}
-	if c["event_delivery"] < 2 || managed == 0 {
-		t.Errorf("%d frames of delivery, %d managed frames", c["event_delivery"], managed)
-	}
+	expect.True(t, c["event_delivery"] >= 2 && managed != 0,
+		"%d frames of delivery, %d managed frames", c["event_delivery"], managed)
 	t.Logf("%d events, %d managed frames in distinct stacks; %+v", events, managed, c)
 }
 

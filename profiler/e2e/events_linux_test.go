@@ -138,9 +138,8 @@ func equalCounts(t *testing.T, f *jsonProfile, a *waits.Analysis) {
 		inside++
 	}
 	for k, n := range theirs {
-		if mine[k] != n {
-			t.Errorf("thread %d, lock %v: %d in the process, %d in the trace", k.thread, k.lock, mine[k], n)
-		}
+		expect.True(t, mine[k] == n,
+			"thread %d, lock %v: %d in the process, %d in the trace", k.thread, k.lock, mine[k], n)
 	}
 	expect.True(t, len(mine) == len(theirs) && inside >= 36,
 		"%d threads and kinds in the process, %d in the trace; %d waits", len(mine), len(theirs), inside)
@@ -177,14 +176,12 @@ func eventsAttach(t *testing.T, runtime string) {
 	equalCounts(t, &f, a)
 
 	attachEvents(t, p, file, "waits")()
-	if again := readJSONProfile(t, file); len(again.Recording.Events) != 3 ||
-		again.Recording.Events[0].Event != "wait" {
-		t.Errorf("the second time there is %+v", again.Figures)
-	}
-	if now := systemStateOf(t, pid); now.caught != before.caught || now.descriptors != before.descriptors ||
-		threadsNamed(pid) != "" {
-		t.Errorf("it leaves %+v, before it there was %+v; %s", now, before, threadsNamed(pid))
-	}
+	again := readJSONProfile(t, file)
+	expect.True(t, len(again.Recording.Events) == 3 && again.Recording.Events[0].Event == "wait",
+		"the second time there is %+v", again.Figures)
+	now := systemStateOf(t, pid)
+	expect.True(t, now.caught == before.caught && now.descriptors == before.descriptors &&
+		threadsNamed(pid) == "", "it leaves %+v, before it there was %+v; %s", now, before, threadsNamed(pid))
 	p.say("end")
 	expect.Equal(t, p.wait(), 7, "exit code")
 }

@@ -48,10 +48,9 @@ func checkNames(t *testing.T, p *jsonProfile) {
 			t.Logf("a name as the compiler wrote it: %s", f.Name)
 		}
 	}
-	if async == 0 || raw > len(p.Frames)/100 {
-		t.Errorf("%d frames, %d names of async methods, %d names as the compiler wrote them",
-			len(p.Frames), async, raw)
-	}
+	expect.True(t, async != 0 && raw <= len(p.Frames)/100,
+		"%d frames, %d names of async methods, %d names as the compiler wrote them", len(p.Frames), async,
+		raw)
 }
 
 // session talks to an MCP server for a while, to give it work.
@@ -77,10 +76,9 @@ func TestKilledTarget(t *testing.T) {
 			}
 		}
 	}()
-	if r := record(t, "--mode snapshot --pid-file "+pidFile, app(t, "Truth", "30")...); r.code != 128+9 ||
-		r.Samples < 100 {
-		t.Errorf("exit code %d, %d samples\n%s", r.code, r.Samples, r.stderr)
-	}
+	r := record(t, "--mode snapshot --pid-file "+pidFile, app(t, "Truth", "30")...)
+	expect.True(t, r.code == 128+9 && r.Samples >= 100,
+		"exit code %d, %d samples\n%s", r.code, r.Samples, r.stderr)
 }
 
 // A stack larger than the room for its copy: it has a gap, and the managed frames are still there.
@@ -112,13 +110,10 @@ func TestOldRuntime(t *testing.T) {
 		mark := filepath.Join(t.TempDir(), "refused") // keeps the tool from guessing the reason
 		r := run(t, time.Minute,
 			[]string{"SEEDWALK_SOCKET=/nowhere", "SEEDWALK_REFUSED=" + mark}, old, lib, c.version)
-		if _, err := os.Stat(mark); err != nil {
-			t.Error(err)
-		}
-		if r.code != 0 || r.stdout != "80004005\n" || !strings.Contains(r.stderr, c.want) ||
-			strings.Count(r.stderr, "\n") != 1 {
-			t.Errorf("version %s: %d %q %q", c.version, r.code, r.stdout, r.stderr)
-		}
+		_, err := os.Stat(mark)
+		expect.True(t, err == nil, "%v", err)
+		expect.True(t, r.code == 0 && r.stdout == "80004005\n" && strings.Contains(r.stderr, c.want) &&
+			strings.Count(r.stderr, "\n") == 1, "version %s: %d %q %q", c.version, r.code, r.stdout, r.stderr)
 	}
 }
 
@@ -154,18 +149,15 @@ func TestStrippedLibrary(t *testing.T) {
 	strip := needs.Command(t, "strip")
 	dir := t.TempDir()
 	for _, f := range []string{"Demo.exe", "libdemo.so"} {
-		if err := os.WriteFile(filepath.Join(dir, f),
-			[]byte(readFile(t, need(t, "out", "samples", f))), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		err := os.WriteFile(filepath.Join(dir, f), []byte(readFile(t, need(t, "out", "samples", f))), 0o755)
+		must.Do(t, err)
 	}
 	must.Run(t, exec.Command(strip, "--strip-all", "-R", ".note.gnu.build-id", "-R", ".comment",
 		filepath.Join(dir, "libdemo.so")))
 	r := record(t, "--mode snapshot --rate 200", need(t, "out", "bin", "swhost"), runtime9(t),
 		filepath.Join(dir, "Demo.exe"), "2")
-	if r.whole(t, 500, 980); r.code != 0 {
-		t.Errorf("exit code %d", r.code)
-	}
+	r.whole(t, 500, 980)
+	expect.True(t, r.code == 0, "exit code %d", r.code)
 }
 
 func TestDoctor(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -44,15 +45,13 @@ func TestFormatsOfRecording(t *testing.T) {
 				argv = []string{tool(t), by, "--output", out, kept}
 			}
 			run(t, time.Minute, nil, argv...).ok(t)
-			if got, err := os.ReadFile(out); err != nil || !bytes.Equal(got, want) {
-				t.Errorf("%s writes another %s than record: %d bytes, want %d, %v", by,
-					name, len(got), len(want), err)
-			}
+			got, err := os.ReadFile(out)
+			expect.True(t, err == nil && bytes.Equal(got, want),
+				"%s writes another %s than record: %d bytes, want %d, %v", by, name, len(got), len(want), err)
 		}
 	}
-	if r := run(t, time.Minute, nil, tool(t), "diff", kept, kept); r.code != 0 {
-		t.Errorf("a recording differs from itself: %s", r.stdout)
-	}
+	r := run(t, time.Minute, nil, tool(t), "diff", kept, kept)
+	expect.True(t, r.code == 0, "a recording differs from itself: %s", r.stdout)
 }
 
 var diffPairs = flag.Int("diff-pairs", 3, "how many pairs of runs of one version TestDiffRuns compares")
@@ -71,9 +70,8 @@ func TestDiffRuns(t *testing.T) {
 	compare := func(before, after string) (d diffDocument) {
 		r := run(t, time.Minute, nil, tool(t), "diff", "--json", before, after)
 		must.True(t, r.code <= 1, "%d\n%s", r.code, r.stderr)
-		if err := json.Unmarshal([]byte(r.stdout), &d); err != nil || d.Differs != (r.code == 1) {
-			t.Fatalf("%v, exit code %d\n%s", err, r.code, r.stdout)
-		}
+		err := json.Unmarshal([]byte(r.stdout), &d)
+		must.True(t, err == nil && d.Differs == (r.code == 1), "%v, exit code %d\n%s", err, r.code, r.stdout)
 		return d
 	}
 	alarms := 0
@@ -85,9 +83,8 @@ func TestDiffRuns(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d pairs differ", alarms, *diffPairs)
-	if alarms > max(2, *diffPairs/20) {
-		t.Errorf("%d of %d pairs of one version differ", alarms, *diffPairs)
-	}
+	expect.True(t, alarms <= max(2, *diffPairs/20),
+		"%d of %d pairs of one version differ", alarms, *diffPairs)
 	d := compare(filepath.Join(dir, "a0.swrec"), record("slow", "400"))
 	if !d.Differs || !strings.HasPrefix(d.Functions[0].Name, "Fixed.Divide") || d.Functions[0].Delta <= 0 {
 		t.Errorf("the regression is not first: %+v", d.Functions[:3])
@@ -122,9 +119,8 @@ func collected(t *testing.T, path string, argv []string) string {
 	file, err := os.Create(path)
 	must.Do(t, err)
 	defer file.Close()
-	if _, err := io.Copy(file, s); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.Copy(file, s)
+	must.Do(t, err)
 	p.wait()
 	return p.out.String()
 }
@@ -148,16 +144,13 @@ func traceReport(t *testing.T, runtime string) {
 	}
 	var wall int64
 	for i := range f.Stacks {
-		if wall += f.Stacks[i].Wall; f.Stacks[i].CPU > f.Stacks[i].Wall {
-			t.Errorf("%+v", f.Stacks[i])
-		}
+		wall += f.Stacks[i].Wall
+		expect.True(t, f.Stacks[i].CPU <= f.Stacks[i].Wall, "%+v", f.Stacks[i])
 	}
-	if wall == 0 || f.Samples < 100 || f.Complete < f.Samples*9/10 {
-		t.Errorf("%d samples, %d complete, %d ns", f.Samples, f.Complete, wall)
-	}
+	expect.True(t, wall != 0 && f.Samples >= 100 && f.Complete >= f.Samples*9/10,
+		"%d samples, %d complete, %d ns", f.Samples, f.Complete, wall)
 	pipe := "gzip <" + path + " | " + tool(t) + " report --metric exceptions --top 3 -"
-	if r := run(t, time.Minute, nil, "sh", "-c", pipe); r.code != 0 ||
-		!strings.Contains(r.stdout, "100 t odd") {
-		t.Errorf("from a pipe: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
+	r = run(t, time.Minute, nil, "sh", "-c", pipe)
+	expect.True(t, r.code == 0 && strings.Contains(r.stdout, "100 t odd"),
+		"from a pipe: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 }

@@ -42,12 +42,10 @@ func (h *hung) kind() string {
 func hangOf(t *testing.T, args ...string) (h hung) {
 	t.Helper()
 	var r result
-	if r = seedwalkJSON(t, &h, "hang", args...); h.kind() == "" {
-		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	if want := map[bool]int{false: 0, true: 1}[h.Verdicts[0].Hang]; r.code != want {
-		t.Errorf("exit code %d, want %d", r.code, want)
-	}
+	r = seedwalkJSON(t, &h, "hang", args...)
+	must.True(t, h.kind() != "", "exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	want := map[bool]int{false: 0, true: 1}[h.Verdicts[0].Hang]
+	expect.True(t, r.code == want, "exit code %d, want %d", r.code, want)
 	return h
 }
 
@@ -116,10 +114,9 @@ func TestHangInLocks(t *testing.T) {
 			t.Parallel()
 			p, _ := waiting(t, "ready", app(t, "Stuck", mode)...)
 			h := hungAs(t, p.id, "deadlock", says)
-			if text := fmt.Sprint(h.Verdicts[0]); h.kind() != "deadlock" || !strings.Contains(text, says) ||
-				!strings.Contains(text, "2 threads wait for each other") {
-				t.Errorf("%v", h.Verdicts)
-			}
+			text := fmt.Sprint(h.Verdicts[0])
+			expect.True(t, h.kind() == "deadlock" && strings.Contains(text, says) &&
+				strings.Contains(text, "2 threads wait for each other"), "%v", h.Verdicts)
 		})
 	}
 }
@@ -146,12 +143,10 @@ func hangOfCore(t *testing.T, p *process) {
 	debugger.Process.Kill()
 	debugger.Process.Wait()
 	p.freeze()
-	if h := hangOf(t, p.id); h.kind() != "stopped" || len(h.Verdicts) != 2 {
-		t.Errorf("a stopped process: %+v", h.Verdicts)
-	}
-	if h := hangOf(t, "--core", coreOf(t, p.id, "gcore")); h.kind() != "deadlock" {
-		t.Errorf("a core: %+v", h.Verdicts)
-	}
+	h := hangOf(t, p.id)
+	expect.True(t, h.kind() == "stopped" && len(h.Verdicts) == 2, "a stopped process: %+v", h.Verdicts)
+	h = hangOf(t, "--core", coreOf(t, p.id, "gcore"))
+	expect.True(t, h.kind() == "deadlock", "a core: %+v", h.Verdicts)
 }
 
 // More than 50 small healthy programs, which wait and work in different ways: none is accused.
@@ -193,8 +188,7 @@ func TestHangHealthy(t *testing.T) {
 func notAccused(t *testing.T, p *process, looks int) {
 	t.Helper()
 	for range looks {
-		if h := hangOf(t, "--wait", "500ms", p.id); h.Verdicts[0].Hang {
-			t.Errorf("accused: %+v", h.Verdicts)
-		}
+		h := hangOf(t, "--wait", "500ms", p.id)
+		expect.True(t, !h.Verdicts[0].Hang, "accused: %+v", h.Verdicts)
 	}
 }

@@ -104,9 +104,8 @@ func recordedLines(t *testing.T, dir, way string, argv []string) {
 		checkLine(t, seen, f.Name, f.File, f.Line)
 	}
 	t.Log(seen)
-	if seen["App.Lines.Main:11"] == 0 || seen["App.Lines.Over:22"] == 0 || seen["App.Lines.Deep:36"] == 0 {
-		t.Errorf("only %v", seen)
-	}
+	expect.True(t, seen["App.Lines.Main:11"] != 0 && seen["App.Lines.Over:22"] != 0 &&
+		seen["App.Lines.Deep:36"] != 0, "only %v", seen)
 	pprofLines(t, pprof, seen)
 }
 
@@ -291,9 +290,8 @@ func TestInlined(t *testing.T) {
 				append(append(argv, "--"), app(t, "Inlined", fmt.Sprint(c.ms))...)...)
 			must.True(t, r.code == 0 && r.stdout == "INLINED DONE\n",
 				"%d\n%s%s", r.code, r.stdout, r.stderr)
-			if named := strings.Contains(r.stderr, "record --inlines"); named == (c.option != nil) {
-				t.Errorf("the summary names --inlines: %v", named)
-			}
+			named := strings.Contains(r.stderr, "record --inlines")
+			expect.True(t, named != (c.option != nil), "the summary names --inlines: %v", named)
 			seen := judgeInlined(t, readLined(t, out))
 			t.Log(seen)
 			judged, outside := 0, seen["outside of loops"]

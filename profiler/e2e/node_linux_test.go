@@ -45,9 +45,8 @@ func TestNode(t *testing.T) {
 	again := filepath.Join(dir, "again.json")
 	seedwalk(t, "convert", kept, again).ok(t)
 	p := readJSONProfile(t, again)
-	if later := judgeNode(t, &p, dir); later != seen {
-		t.Errorf("%+v in the recording, %+v in the profile", later, seen)
-	}
+	later := judgeNode(t, &p, dir)
+	expect.True(t, later == seen, "%+v in the recording, %+v in the profile", later, seen)
 }
 
 // nodeSeen counts samples by the contents of their stacks.

@@ -95,10 +95,8 @@ func TestProbeFallsBack(t *testing.T) {
 			r.whole(t, 20, 900)
 			expect.True(t, r.code == 0 && r.Way == c.way, "code %d, %+v", r.code, r.Figures)
 			biased := strings.Contains(r.stderr, "biased to safe points")
-			if !strings.Contains(r.WayWhy, c.says) || biased != (c.way == "snapshot") ||
-				!r.has("Demo.Recursion") {
-				t.Errorf("it says %q; or there are no names", r.WayWhy)
-			}
+			expect.True(t, strings.Contains(r.WayWhy, c.says) && biased == (c.way == "snapshot") &&
+				r.has("Demo.Recursion"), "it says %q; or there are no names", r.WayWhy)
 		})
 	}
 }
@@ -215,10 +213,9 @@ func TestProbeSurvivesGo(t *testing.T) {
 	expect.True(t, r.code == 0, "it ended with %d\n%s", r.code, r.stderr)
 	alone(t, r.stdout, 2)
 	t.Logf("%d samples\n%s", len(r.samples), r.stderr)
-	if len(r.samples) < 200 || strings.Contains(r.stderr, " 0 of processor time") ||
-		!strings.Contains(r.stderr, "SIGURG is taken by the program, which may have got some") {
-		t.Errorf("%d samples, or none of processor time", len(r.samples))
-	}
+	expect.True(t, len(r.samples) >= 200 && !strings.Contains(r.stderr, " 0 of processor time") &&
+		strings.Contains(r.stderr, "SIGURG is taken by the program, which may have got some"),
+		"%d samples, or none of processor time", len(r.samples))
 }
 
 var storms = flag.Int("storms", 0, "how often TestProbeGoStorm runs each program alone, and with the probe")
@@ -288,9 +285,8 @@ func toolKilled(t *testing.T, clock string) {
 	}
 	p.Process.Kill()
 	time.Sleep(1500 * time.Millisecond)
-	if n := timers(pid); n > 0 {
-		t.Errorf("%d timers a second and a half after the tool's death", n)
-	}
+	n := timers(pid)
+	expect.True(t, n == 0, "%d timers a second and a half after the tool's death", n)
 	deadline := time.Now().Add(*surviveTime + time.Minute)
 	for syscall.Kill(pid, 0) == nil && time.Now().Before(deadline) && !procstat.Read(pid).Ended() {
 		time.Sleep(50 * time.Millisecond)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -164,9 +165,8 @@ func (k *killed) end(t *testing.T, i int) {
 	if k.after.ours > 8 || k.after.descriptors > k.before.descriptors+4 { // it forks, and loads libraries
 		t.Errorf("program %d: %+v, before %+v", i+1, k.after, k.before)
 	}
-	if k.wait(); k.err != nil {
-		t.Errorf("program %d ended with %v", i+1, k.err)
-	}
+	k.wait()
+	expect.True(t, k.err == nil, "program %d ended with %v", i+1, k.err)
 	alone(t, k.out.String(), k.done)
 }
 
@@ -229,9 +229,8 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 	t.Logf("killed %v", ended)
 	// The next recording repairs what the killed ones have left.
-	if r := record(t, "--duration 500ms --quiet --pid "+p.id); r.code != 0 {
-		t.Errorf("a recording after all: exit code %d, %s", r.code, r.stderr)
-	}
+	r := record(t, "--duration 500ms --quiet --pid "+p.id)
+	expect.True(t, r.code == 0, "a recording after all: exit code %d, %s", r.code, r.stderr)
 	clean(t, pid, before)
 	p.truthDone()
 }

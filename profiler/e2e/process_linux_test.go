@@ -129,9 +129,8 @@ func (p *process) wait() int {
 func (p *process) stop(sig os.Signal) {
 	p.t.Helper()
 	p.Process.Signal(sig)
-	if p.wait(); p.err != nil {
-		p.t.Errorf("%s: %v", filepath.Base(p.Path), p.err)
-	}
+	p.wait()
+	expect.True(p.t, p.err == nil, "%s: %v", filepath.Base(p.Path), p.err)
 }
 
 // freeze stops the process by a signal, and waits until all its threads are stopped: a thread stops only when
@@ -291,15 +290,13 @@ func TestOtherNamespaces(t *testing.T) {
 	for range 2 {
 		r := record(t, fmt.Sprint("--duration 2s --pid ", pid))
 		r.whole(t, 100, leastWhole)
-		if r.code != 0 || r.Counters["timed"] == 0 || !r.has("T.Run") {
-			t.Errorf("exit code %d, %d by timers, or no method of the program's is named\n%s", r.code,
-				r.Counters["timed"], r.stderr)
-		}
+		expect.True(t, r.code == 0 && r.Counters["timed"] != 0 && r.has("T.Run"),
+			"exit code %d, %d by timers, or no method of the program's is named\n%s", r.code,
+			r.Counters["timed"], r.stderr)
 		clean(t, pid, before)
 	}
-	if left, _ := filepath.Glob(fmt.Sprintf("/proc/%d/root/tmp/seedwalk*", pid)); len(left) > 0 {
-		t.Errorf("left in its /tmp: %v", left)
-	}
+	left, _ := filepath.Glob(fmt.Sprintf("/proc/%d/root/tmp/seedwalk*", pid))
+	expect.True(t, len(left) == 0, "left in its /tmp: %v", left)
 	l := stacks(t, fmt.Sprint(pid))
 	if whole := l.whole(t); !l.Runtime || len(l.Threads) < 15 || len(l.Threads)-whole > 1 {
 		t.Errorf("runtime %v, %d of %d whole, problems %v", l.Runtime, whole, len(l.Threads), l.Problems)

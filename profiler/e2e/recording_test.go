@@ -14,6 +14,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/stack/raw"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -36,9 +37,8 @@ func seedwalk(t *testing.T, args ...string) result {
 func seedwalkJSON(t *testing.T, v any, command string, args ...string) result {
 	t.Helper()
 	r := seedwalk(t, append([]string{command, "--json"}, args...)...)
-	if err := json.Unmarshal([]byte(r.stdout), v); err != nil {
-		t.Fatalf("exit code %d, %v\n%s%s", r.code, err, r.stdout, r.stderr)
-	}
+	err := json.Unmarshal([]byte(r.stdout), v)
+	must.True(t, err == nil, "exit code %d, %v\n%s%s", r.code, err, r.stdout, r.stderr)
 	return r
 }
 
@@ -192,10 +192,9 @@ func (p *jsonProfile) has(name string) bool {
 func (p *jsonProfile) whole(t *testing.T, samples, share int64) {
 	t.Helper()
 	t.Logf("%s: %d samples, %d complete, gaps %v, %v", p.Runtime, p.Samples, p.Complete, p.Gaps, p.Counters)
-	if p.Samples < samples || p.Complete*1000 < p.Samples*share {
-		t.Errorf("%d samples, want %d; %d complete, want %d in thousand: %v", p.Samples,
-			samples, p.Complete, share, p.Gaps)
-	}
+	expect.True(t, p.Samples >= samples && p.Complete*1000 >= p.Samples*share,
+		"%d samples, want %d; %d complete, want %d in thousand: %v", p.Samples, samples, p.Complete, share,
+		p.Gaps)
 }
 
 func readFile(t *testing.T, path string) string {

@@ -120,9 +120,8 @@ func vendorTruth(t *testing.T, c *checker, dir string, env, app []string, ended 
 		ended(len(samples))
 	}
 	sum := c.verdict(t)
-	if asked := sum.samples - sum.gaps[merge.GapNoAnswer]; sum.complete*1000 < asked*leastWhole {
-		t.Errorf("%d of %d stacks are complete", sum.complete, asked)
-	}
+	asked := sum.samples - sum.gaps[merge.GapNoAnswer]
+	expect.True(t, sum.complete*1000 >= asked*leastWhole, "%d of %d stacks are complete", sum.complete, asked)
 }
 
 // truthDone fails a test if its program was affected by sampling.
@@ -139,10 +138,9 @@ func vendorSaw(t *testing.T, out string, judged int) {
 	b := readFile(t, out)
 	var samples, complete, frames, unmanaged int
 	fmt.Sscanf(b, "samples %d complete %d frames %d unmanaged %d", &samples, &complete, &frames, &unmanaged)
-	if samples > judged || samples < judged-32 || unmanaged == 0 || frames <= unmanaged {
-		t.Errorf("the vendor was given %d stacks with %d frames, %d of them unmanaged; %d were judged",
-			samples, frames, unmanaged, judged)
-	}
+	expect.True(t, samples <= judged && samples >= judged-32 && unmanaged != 0 && frames > unmanaged,
+		"the vendor was given %d stacks with %d frames, %d of them unmanaged; %d were judged", samples,
+		frames, unmanaged, judged)
 }
 
 // waited checks a storm's stacks: one thread of eight waits for the suspension to end, and is hardly ever
@@ -151,10 +149,9 @@ func waited(t *testing.T, out string) {
 	t.Helper()
 	b := readFile(t, out)
 	var samples, complete, frames, unmanaged, waiting int
-	if n, _ := fmt.Sscanf(b, "samples %d complete %d frames %d unmanaged %d\nwaiting %d", &samples, &complete,
-		&frames, &unmanaged, &waiting); n != 5 {
-		t.Fatalf("the vendor says %q", b)
-	}
+	n, _ := fmt.Sscanf(b, "samples %d complete %d frames %d unmanaged %d\nwaiting %d", &samples, &complete,
+		&frames, &unmanaged, &waiting)
+	must.True(t, n == 5, "the vendor says %q", b)
 	fmt.Printf("%s: %d of %d stacks wait for the suspension to end\n", t.Name(), waiting, samples)
 	const enough = 1000 // with few samples, none may be
 	if samples >= enough && waiting == 0 {

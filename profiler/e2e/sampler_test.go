@@ -10,6 +10,8 @@ import (
 
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/raw"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 var (
@@ -82,10 +84,9 @@ const (
 // time, and those in Wine's part of a system call.
 func stormed(t *testing.T, which combination, samples []*raw.Sample, res result) {
 	t.Helper()
-	if res.code != stormCode {
-		t.Fatalf("the program ended with %d, without a profiler with 42; it said %q\n%s",
-			res.code, res.stdout, res.stderr)
-	}
+	must.True(t, res.code == stormCode,
+		"the program ended with %d, without a profiler with 42; it said %q\n%s", res.code, res.stdout,
+		res.stderr)
 	gaps, asked, complete := map[merge.Gap]int{}, 0, 0
 	for _, s := range samples {
 		switch g := s.Result.Gap; {
@@ -100,7 +101,6 @@ func stormed(t *testing.T, which combination, samples []*raw.Sample, res result)
 		}
 	}
 	which.line(asked+gaps[merge.GapNoAnswer], complete, 0, 0, gaps, 0)
-	if len(samples) < leastStorm || asked-complete > 1+asked/100 {
-		t.Errorf("%d samples, %d of %d complete", len(samples), complete, asked)
-	}
+	expect.True(t, len(samples) >= leastStorm && asked-complete <= 1+asked/100,
+		"%d samples, %d of %d complete", len(samples), complete, asked)
 }

@@ -58,18 +58,14 @@ func TestTwoRecordings(t *testing.T) {
 	time.Sleep(1500 * time.Millisecond)
 	second := background(t, pid, file("second"), "--duration", "3s")
 	third := background(t, pid, file("third"), "--duration", "12s")
-	if r := seedwalk(t, "stack", pid); r.code != 0 || !strings.Contains(r.stdout, "Steady") {
-		t.Errorf("stack: %d %s", r.code, r.stderr)
-	}
-	if r := seedwalk(t, "record", "--pid", pid, "--outside", "--duration", "2s", "--output",
-		file("outside")); r.code != 0 {
-		t.Errorf("outside: %d %s", r.code, r.stderr)
-	}
-	if r := seedwalk(t, "record", "--pid", pid, "--events", "cpu,waits", "--duration", "1s", "--output",
-		file("refused")); r.code != 125 ||
-		!strings.Contains(r.stderr, "gives CPU and wall samples only") {
-		t.Errorf("other events: %d %s", r.code, r.stderr)
-	}
+	r := seedwalk(t, "stack", pid)
+	expect.True(t, r.code == 0 && strings.Contains(r.stdout, "Steady"), "stack: %d %s", r.code, r.stderr)
+	r = seedwalk(t, "record", "--pid", pid, "--outside", "--duration", "2s", "--output", file("outside"))
+	expect.True(t, r.code == 0, "outside: %d %s", r.code, r.stderr)
+	r = seedwalk(t, "record", "--pid", pid, "--events", "cpu,waits", "--duration", "1s", "--output",
+		file("refused"))
+	expect.True(t, r.code == 125 && strings.Contains(r.stderr, "gives CPU and wall samples only"),
+		"other events: %d %s", r.code, r.stderr)
 	if second.wait() != 0 || !strings.Contains(second.errs.String(), "samples come from another recording") {
 		t.Errorf("the second: %s", second.errs.String())
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -66,9 +68,7 @@ func TestShortProgram(t *testing.T) {
 		t.Run(runtime, func(t *testing.T) {
 			p := record(t, "", on(t, runtime, "Exact", "hello", "0")...)
 			truth, err := parseExact(p.stdout)
-			if err != nil || p.code != 0 {
-				t.Fatalf("%d, %v\n%s", p.code, err, p.stderr)
-			}
+			must.True(t, err == nil && p.code == 0, "%d, %v\n%s", p.code, err, p.stderr)
 			seen, samples := p.times(nil), 0.0
 			for _, s := range p.Stacks {
 				samples += s.CPUCount
@@ -99,16 +99,13 @@ func TestOutputsDoNotWaitForThreads(t *testing.T) {
 	target.freeze()
 	until(t, "the output is written", func() bool { _, err := os.Stat(file); return err == nil })
 	time.Sleep(time.Second)
-	if p.gone() {
-		t.Fatalf("the tool wrote its output last, and has left what it put into the process: %v", p.err)
-	}
+	must.True(t, !p.gone(),
+		"the tool wrote its output last, and has left what it put into the process: %v", p.err)
 	target.Process.Signal(syscall.SIGCONT)
-	if p.wait(); p.err != nil {
-		t.Error(p.err)
-	}
-	if now := systemStateOf(t, target.pid); now.caught != before.caught || now.timers != 0 {
-		t.Errorf("afterwards %+v, before %+v", now, before)
-	}
+	p.wait()
+	expect.True(t, p.err == nil, "%v", p.err)
+	now := systemStateOf(t, target.pid)
+	expect.True(t, now.caught == before.caught && now.timers == 0, "afterwards %+v, before %+v", now, before)
 }
 
 var (

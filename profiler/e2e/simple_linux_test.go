@@ -74,9 +74,8 @@ func mainThread(t *testing.T, p *process, kind string) (th shownThread) {
 }
 
 func testSimpleStack(t *testing.T, kind string, argv []string) {
-	if th := mainThread(t, start(t, append(argv, "600000")...), kind); !th.Complete {
-		t.Errorf("the main thread is not whole: %+v", th)
-	}
+	th := mainThread(t, start(t, append(argv, "600000")...), kind)
+	expect.True(t, th.Complete, "the main thread is not whole: %+v", th)
 }
 
 func testSimpleAttach(t *testing.T, kind string, argv []string) {
@@ -91,9 +90,7 @@ func testSimpleProfile(t *testing.T, kind string, r *recording) {
 	seen := false
 	for i := range r.Stacks {
 		names := r.stackNames(i)
-		if !r.Stacks[i].Complete {
-			t.Errorf("a stack is not whole: %s, %v", r.Stacks[i].Gap, names)
-		}
+		expect.True(t, r.Stacks[i].Complete, "a stack is not whole: %s, %v", r.Stacks[i].Gap, names)
 		seen = seen || shows(names, kind)
 	}
 	expect.True(t, seen && r.code == 0,
@@ -112,10 +109,8 @@ func TestMusl(t *testing.T) {
 			managed++
 		}
 	}
-	if t.Logf("%d threads with managed frames", managed); !s.Runtime || managed < 20 ||
-		whole < len(s.Threads)-1 {
-		t.Error("not whole")
-	}
+	t.Logf("%d threads with managed frames", managed)
+	expect.True(t, s.Runtime && managed >= 20 && whole >= len(s.Threads)-1, "not whole")
 }
 
 // Each of 5,000 sleeping threads has a stack in the recording, or is counted as one without.

@@ -32,9 +32,7 @@ func TestSixPrograms(t *testing.T) {
 	host, ten := need(t, "out", "bin", "swhost"),
 		need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp")
 	library, err := filepath.Glob(filepath.Join(runtime, "System*.dll"))
-	if err != nil || len(library) == 0 {
-		t.Fatal(err)
-	}
+	must.True(t, err == nil && len(library) > 0, "%v", err)
 	references := append(library, filepath.Join(runtime, "netstandard.dll"),
 		filepath.Join(runtime, "mscorlib.dll"))
 	fsharp := []string{host, runtime, need(t, "out", "samples", "fsc", "Fsc.exe"), "--noframework",

@@ -3,10 +3,12 @@ package e2e
 import (
 	"flag"
 	"fmt"
-	"github.com/seedwalk/seedwalk/testkit/must"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 var soakTime = flag.Duration("soak", 8*time.Second, "length of the soak")
@@ -18,10 +20,9 @@ func TestSoak(t *testing.T) {
 	plain := run(t, time.Minute, nil, app(t, "Soak", "3", exe)...)
 	must.Equal(t, plain.code, 42, "the program itself fails: %s%s", plain.stdout, plain.stderr)
 	r := record(t, "--mode snapshot --rate 100", app(t, "Soak", fmt.Sprint(soakTime.Seconds()), exe)...)
-	if r.code != plain.code || r.stdout != plain.stdout {
-		t.Errorf("exit code %d and output\n%swithout the profiler %d and\n%s%s", r.code, r.stdout,
-			plain.code, plain.stdout, r.stderr)
-	}
+	expect.True(t, r.code == plain.code && r.stdout == plain.stdout,
+		"exit code %d and output\n%swithout the profiler %d and\n%s%s", r.code, r.stdout, plain.code,
+		plain.stdout, r.stderr)
 	took := time.Duration(r.DurationNanos).Seconds()
 	r.whole(t, int64(200*took), 970)
 	t.Logf("%.0f s, %.0f samples a second, %d suspensions, %d retries; suspended p50 %v p99 %v max %v, lost %d", took, float64(r.Samples)/took,

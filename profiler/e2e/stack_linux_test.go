@@ -91,15 +91,13 @@ func TestStackOfStoppedProgram(t *testing.T) {
 		if slices.ContainsFunc(names, func(n string) bool { return slices.Contains(entries, n) }) {
 			managed++
 		}
-		if i := slices.IndexFunc(names,
-			func(n string) bool { return strings.HasPrefix(n, "method 0x") || n == "" }); i >= 0 {
-			t.Errorf("a method without a name in %v", names)
-		}
+		i := slices.IndexFunc(names,
+			func(n string) bool { return strings.HasPrefix(n, "method 0x") || n == "" })
+		expect.True(t, i < 0, "a method without a name in %v", names)
 	}
-	if !l.Runtime || managed < 15 || len(l.Threads)-whole > 1 {
-		t.Errorf("runtime %v, %d threads with methods of the program, %d of %d whole", l.Runtime,
-			managed, whole, len(l.Threads))
-	}
+	expect.True(t, l.Runtime && managed >= 15 && len(l.Threads)-whole <= 1,
+		"runtime %v, %d threads with methods of the program, %d of %d whole", l.Runtime, managed, whole,
+		len(l.Threads))
 }
 
 var allDumps = flag.Bool("all-dumps", false, "TestStackOfDumps tries every kind of dump of every runtime")
@@ -197,8 +195,7 @@ var typeArguments = regexp.MustCompile(`<.*>`)
 // lacking returns a check of one stack: does it end early because the core lacks the memory that it names?
 // The core's only problem must then say which kind of dump has all memory.
 func lacking(t *testing.T, core string, c *shown) func(*shownThread) bool {
-	f, err := dump.Open(core)
-	must.Do(t, err)
+	f := must.Get(dump.Open(core))(t)
 	absent := func(text string) bool {
 		var at uint64
 		_, err := fmt.Sscan(text, &at)
@@ -343,10 +340,9 @@ func TestNet8Locks(t *testing.T) {
 			owners[th.WaitsFor.Owner]++
 		}
 	}
-	if waiting != 3 || len(owners) != 2 || owners[0] != 0 || len(p.Deadlocks) != 1 ||
-		len(p.Deadlocks[0]) != 2 {
-		t.Errorf("%d threads wait for monitors of %v, deadlocks %v", waiting, owners, p.Deadlocks)
-	}
+	expect.True(t, waiting == 3 && len(owners) == 2 && owners[0] == 0 && len(p.Deadlocks) == 1 &&
+		len(p.Deadlocks[0]) == 2,
+		"%d threads wait for monitors of %v, deadlocks %v", waiting, owners, p.Deadlocks)
 }
 
 func locksOf(t *testing.T, args ...string) (p lockedProcess) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
@@ -158,9 +159,7 @@ func asyncStacks(t *testing.T, pid string) {
 	}
 	want := map[string]int{"by App.Middle <- App.Outer <- App.Request": 2,
 		"for Task<int> <- App.Pooled <- App.PooledTwice <- App.OfPooled": 1}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	expect.Equal(t, cmp.Diff(want, got), "", "-want +got")
 }
 
 // chainsOf reads the chains that a program prints.
@@ -181,9 +180,8 @@ func judgeTasks(t *testing.T, p *process, want map[string]int) {
 	}
 	one := "Task<int> <- App.Net <- App.Db <- App.Handle"
 	filtered := tasksOf(t, "--method", "App.Handle", "--type", "Task<int>", p.id)
-	if n := filtered.counts(); n[one] != want[one] || len(n) != 3 {
-		t.Errorf("--method App.Handle: %v", n)
-	}
+	n := filtered.counts()
+	expect.True(t, n[one] == want[one] && len(n) == 3, "--method App.Handle: %v", n)
 	for _, g := range filtered.Groups {
 		if g.Blocks && len(g.Threads) != 3 {
 			t.Errorf("blocked: %v", g.Threads)
@@ -208,9 +206,8 @@ func (p *pendingTasks) judge(t *testing.T, want map[string]int) {
 			found[chain] = n
 		}
 	}
-	if diff := cmp.Diff(want, found); diff != "" {
-		t.Errorf("%v\n-want +got:\n%s", p.Problems, diff)
-	}
+	diff := cmp.Diff(want, found)
+	expect.True(t, diff == "", "%v\n-want +got:\n%s", p.Problems, diff)
 }
 
 func (p *pendingTasks) collecting() bool {

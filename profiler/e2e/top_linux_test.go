@@ -89,10 +89,7 @@ func (m *terminal) ended() int {
 // mode is the terminal's mode.
 func (m *terminal) mode() unix.Termios {
 	m.t.Helper()
-	mode, err := unix.IoctlGetTermios(int(m.slave.Fd()), unix.TCGETS)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	mode := must.Get(unix.IoctlGetTermios(int(m.slave.Fd()), unix.TCGETS))(m.t)
 	return *mode
 }
 
@@ -105,9 +102,7 @@ func TestTop(t *testing.T) {
 	before := m.mode()
 	m.expect("\x1b[?1049h", "seedwalk top "+pid, "Demo.Fibonacci", "self*", "  thread",
 		"allocated type", "pool queue")
-	if raw := m.mode(); raw == before {
-		t.Error("the terminal is not in raw mode")
-	}
+	expect.True(t, m.mode() != before, "the terminal is not in raw mode")
 	for _, key := range []struct{ key, shows string }{
 		{" ", "PAUSED\x1b[K"}, {"t", "total*"}, {"s", "self*"}, {" ", "samples\x1b[K"}, {"t", "total*"},
 	} {
@@ -136,10 +131,9 @@ func TestTop(t *testing.T) {
 		told.expect("Demo.Fibonacci")
 		end(told)
 		told.expect("\x1b[?25h\x1b[?1049l")
-		if code := told.ended(); code != 0 || told.mode() != before {
-			t.Errorf("%s: exit code %d, the terminal's mode was %+v and is %+v",
-				name, code, before, told.mode())
-		}
+		code := told.ended()
+		expect.True(t, code == 0 && told.mode() == before,
+			"%s: exit code %d, the terminal's mode was %+v and is %+v", name, code, before, told.mode())
 	}
 	if p.gone() { // only then is its error set
 		t.Errorf("the process: %v", p.err)
@@ -182,7 +176,6 @@ func TestTopJSON(t *testing.T) {
 		functions > l.CPU*1.5+0.1 {
 		t.Errorf("%.2f processors, threads %.2f, functions %.2f", l.CPU, threads, functions)
 	}
-	if _, ok := l.Counters["threadpool-queue-length"]; !ok || len(l.Allocated) == 0 || l.Samples == 0 {
-		t.Errorf("%+v", l)
-	}
+	_, ok := l.Counters["threadpool-queue-length"]
+	expect.True(t, ok && len(l.Allocated) > 0 && l.Samples != 0, "%+v", l)
 }

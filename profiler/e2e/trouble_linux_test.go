@@ -57,10 +57,9 @@ func TestTrouble(t *testing.T) {
 		run(t, time.Minute, nil,
 			append([]string{tool(t), "waits", "--keep", keep, "--"}, app(t, "Trouble", mode)...)...)
 		r = run(t, time.Minute, nil, tool(t), "report", keep)
-		if c := run(t, time.Minute, nil, tool(t), "convert", keep, "--output", page); c.code != 0 ||
-			r.code != 0 {
-			t.Errorf("exit codes %d and %d\n%s%s", r.code, c.code, r.stderr, c.stderr)
-		}
+		c := run(t, time.Minute, nil, tool(t), "convert", keep, "--output", page)
+		expect.True(t, c.code == 0 && r.code == 0,
+			"exit codes %d and %d\n%s%s", r.code, c.code, r.stderr, c.stderr)
 		judge("the trace", mode, r.stdout, fileText(t, page))
 	}
 }
@@ -107,20 +106,18 @@ func recordOther(t *testing.T, pid string) {
 	t.Setenv("TMPDIR", closed)
 	for range 2 { // the second recording finds the probe of the first
 		r := record(t, "--duration 2s --pid "+pid)
-		if t.Logf("%d samples, %d complete", r.Samples, r.Complete); r.code != 0 || r.Samples == 0 ||
-			!r.has("T.Run") {
-			t.Errorf("exit code %d, or no method of the program's is named\n%s", r.code, r.stderr)
-		}
+		t.Logf("%d samples, %d complete", r.Samples, r.Complete)
+		expect.True(t, r.code == 0 && r.Samples != 0 && r.has("T.Run"),
+			"exit code %d, or no method of the program's is named\n%s", r.code, r.stderr)
 	}
 	for command, c := range map[string]struct {
 		args []string
 		says string
 	}{"stack": {[]string{pid}, "T.Run"},
 		"doctor": {[]string{"--pid", pid}, "Everything works with this process."}} {
-		if r := seedwalk(t, append([]string{command}, c.args...)...); r.code != 0 ||
-			!strings.Contains(r.stdout, c.says) {
-			t.Errorf("%s: exit code %d\n%s%s", command, r.code, r.stderr, r.stdout)
-		}
+		r := seedwalk(t, append([]string{command}, c.args...)...)
+		expect.True(t, r.code == 0 && strings.Contains(r.stdout, c.says),
+			"%s: exit code %d\n%s%s", command, r.code, r.stderr, r.stdout)
 	}
 }
 
@@ -174,11 +171,9 @@ func TestDoctorClock(t *testing.T) {
 		t.Errorf("%s%s", r.stdout, r.stderr)
 	}
 	r := run(t, time.Minute, nil, filter, fmt.Sprint(unix.SYS_PERF_EVENT_OPEN), tool(t), "doctor")
-	if !strings.Contains(r.stdout, "NOTE  clock") ||
-		!strings.Contains(r.stdout, "random moments of seedwalk") ||
-		!strings.Contains(r.stdout, "perf_event_open") {
-		t.Errorf("%s%s", r.stdout, r.stderr)
-	}
+	expect.True(t, strings.Contains(r.stdout, "NOTE  clock") &&
+		strings.Contains(r.stdout, "random moments of seedwalk") &&
+		strings.Contains(r.stdout, "perf_event_open"), "%s%s", r.stdout, r.stderr)
 }
 
 // No probe can be put into a process whose diagnostics are off. Its threads are stopped one by one, and the
@@ -203,10 +198,9 @@ func TestRecordOutside(t *testing.T) {
 // A native program is sampled the same way.
 func TestRecordOutsideNative(t *testing.T) {
 	p := attached(t, "/bin/sh", "-c", "while :; do :; done")
-	if r := record(t, "--outside --duration 2s --pid "+p.id); r.code != 0 || r.Samples == 0 ||
-		r.Complete != r.Samples || !r.has("__libc_start_main") {
-		t.Errorf("exit code %d\n%s", r.code, r.stderr)
-	}
+	r := record(t, "--outside --duration 2s --pid "+p.id)
+	expect.True(t, r.code == 0 && r.Samples != 0 && r.Complete == r.Samples && r.has("__libc_start_main"),
+		"exit code %d\n%s", r.code, r.stderr)
 }
 
 // refusing returns the first words of a command line. They start the rest without the given capabilities, so
@@ -243,11 +237,9 @@ func TestProbeReads(t *testing.T) {
 				argv = append([]string{withoutCall(t), fmt.Sprint(unix.SYS_PROCESS_VM_READV)}, argv...)
 			}
 			p := attached(t, argv...)
-			if d := run(t, time.Minute, nil,
-				append(by, tool(t), "doctor", "--pid", p.id)...); !strings.Contains(d.stdout,
-				"the probe reads the program's memory") {
-				t.Errorf("doctor does not say who reads:\n%s", d.stdout)
-			}
+			d := run(t, time.Minute, nil, append(by, tool(t), "doctor", "--pid", p.id)...)
+			expect.True(t, strings.Contains(d.stdout, "the probe reads the program's memory"),
+				"doctor does not say who reads:\n%s", d.stdout)
 			r := recordRawBy(t, by, "--rate 200 --duration 4s --pid "+p.id)
 			t.Log("\n" + r.stderr)
 			must.True(t, r.code == 0 && strings.Contains(r.stderr, "memory read through the probe: "),
@@ -269,10 +261,8 @@ func checkReads(t *testing.T, p *jsonProfile, checked int) {
 	t.Logf("%d stacks compared; %d reads, %d us each, %d us of them in the handler; %d of what was held, %d given up, %d signals", checked, c["reads"],
 		c["read_ns"]/max(1, c["reads"])/1000, c["read_copy_ns"]/max(1, c["reads"])/1000, c["reads_held"],
 		c["reads_lost"], c["read_signals"])
-	if p.Way != "probe" || c["reads"] == 0 || c["reads_lost"]*50 > c["reads"] || checked < 200 ||
-		c["hidden"] == 0 {
-		t.Errorf("%d stacks compared, %+v", checked, p.Figures)
-	}
+	expect.True(t, p.Way == "probe" && c["reads"] != 0 && c["reads_lost"]*50 <= c["reads"] &&
+		checked >= 200 && c["hidden"] != 0, "%d stacks compared, %+v", checked, p.Figures)
 }
 
 // withoutCall builds a program that runs another, to which the kernel refuses a call.

@@ -47,9 +47,8 @@ func TestWaitsCommand(t *testing.T) {
 	truth := truthOf(t, r.stdout, 7)
 	must.True(t, r.code == 7, "exit code %d\n%s", r.code, r.stderr)
 	judgeTrace(t, keep, truth, r.stdout)
-	if r := seedwalk(t, "waits", "--output", again, keep); r.code != 0 {
-		t.Errorf("the kept trace: exit code %d\n%s", r.code, r.stderr)
-	}
+	r = seedwalk(t, "waits", "--output", again, keep)
+	expect.True(t, r.code == 0, "the kept trace: exit code %d\n%s", r.code, r.stderr)
 	a, b := readReport(t, live), readReport(t, again)
 	if a.Total != b.Total || a.Total.Waits < 4 || len(a.Waits) != len(b.Waits) || a.Events.Lost != 0 {
 		t.Errorf("live %+v, %d listed, %d events lost; from the file %+v, %d listed", a.Total, len(a.Waits),
@@ -90,10 +89,9 @@ func TestWaitsFollow(t *testing.T) {
 		id, method := strconv.FormatUint(w.TID, 10), w.Frames[0]
 		until(t, "a line for "+w.Scenario, func() bool { return len(of(id)) > 0 })
 		line := of(id)[0]
-		if !strings.Contains(line, " ms ") || !strings.Contains(line, kinds[w.Scenario]) ||
-			!strings.Contains(line, method+" < ") {
-			t.Errorf("%s of thread %d in %s: %q", w.Scenario, w.TID, method, line)
-		}
+		expect.True(t, strings.Contains(line, " ms ") && strings.Contains(line, kinds[w.Scenario]) &&
+			strings.Contains(line, method+" < "),
+			"%s of thread %d in %s: %q", w.Scenario, w.TID, method, line)
 		if w.Scenario == "lock" && !strings.Contains(line, "held by "+p.id) { // by Main's thread
 			t.Errorf("who has the lock? %q", line)
 		}
@@ -146,11 +144,10 @@ func TestWaitsLost(t *testing.T) {
 			}
 		}
 	}
-	if r.Events.Lost == 0 || len(r.Partial) == 0 || states["complete"] == 0 || longest == 0 ||
-		most > longest+slack {
-		t.Errorf("%d events lost, %v, %v; the longest took %v, by the program's clock %v", r.Events.Lost,
-			r.Partial, states, time.Duration(most), time.Duration(longest))
-	}
+	expect.True(t, r.Events.Lost != 0 && len(r.Partial) > 0 && states["complete"] != 0 && longest != 0 &&
+		most <= longest+slack,
+		"%d events lost, %v, %v; the longest took %v, by the program's clock %v", r.Events.Lost, r.Partial,
+		states, time.Duration(most), time.Duration(longest))
 	t.Logf("%d events lost, %v; the longest took %v, by the program's clock %v", r.Events.Lost, states,
 		time.Duration(most), time.Duration(longest))
 }

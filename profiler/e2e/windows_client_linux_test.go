@@ -198,7 +198,6 @@ func TestWindowsClientLife(t *testing.T) {
 	}
 	run(t, time.Minute, nil, argv...).ok(t)
 	res := run(t, 20*time.Second, nil, program(t, exe)...)
-	if got := strings.TrimSpace(res.stdout); res.code != 0 || got != "good" {
-		t.Errorf("%d: %s", res.code, got)
-	}
+	got := strings.TrimSpace(res.stdout)
+	expect.True(t, res.code == 0 && got == "good", "%d: %s", res.code, got)
 }

@@ -396,8 +396,7 @@ func TestWindowsCommandFile(t *testing.T) {
 	r := wineRun(t, nil, need(t, "out", "windows", "seedwalk.exe"), "record", "--json", "--rate", "50",
 		"--output", filepath.Join(dir, "out.json"), "--", script, "6")
 	s := findSummary(t, r.stderr)
-	if r.code != 0 || !strings.Contains(r.stdout, "demo: 11 threads") || s.Samples == 0 ||
-		s.Runtime != ".NET Core 2.2.2" {
-		t.Errorf("exit code %d, %d samples of %q\n%s%s", r.code, s.Samples, s.Runtime, r.stdout, r.stderr)
-	}
+	expect.True(t, r.code == 0 && strings.Contains(r.stdout, "demo: 11 threads") && s.Samples != 0 &&
+		s.Runtime == ".NET Core 2.2.2",
+		"exit code %d, %d samples of %q\n%s%s", r.code, s.Samples, s.Runtime, r.stdout, r.stderr)
 }

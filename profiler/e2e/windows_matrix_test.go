@@ -239,9 +239,8 @@ func (m *matrix) verdict(t *testing.T, want int) {
 			t.Errorf("managed on top: %s %d times, and tried again", k[1], n)
 		}
 	}
-	if len(top) == 0 || m.cells[seed.Found][clr.S_OK] == 0 || m.blocks == 0 {
-		t.Errorf("no managed code on top, no seed found, or no block walked: the threads were not what they should be")
-	}
+	expect.True(t, len(top) > 0 && m.cells[seed.Found][clr.S_OK] != 0 && m.blocks != 0,
+		"no managed code on top, no seed found, or no block walked: the threads were not what they should be")
 	expect.True(t, m.mismatches+m.lost <= 0 && m.gaps[merge.GapMismatch]+m.gaps[merge.GapLostManaged] <= 0,
 		"%d mismatches, %d frames lost, gaps %v", m.mismatches, m.lost, m.gaps)
 	if p := percent(m.seedableWhole, m.seedable); p < 97 {

@@ -16,6 +16,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/raw"
 	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -60,9 +61,8 @@ func readOracle(t *testing.T, path string) (tries [][]oracleWalk) {
 	for b := []byte(readFile(t, path)); len(b) > 0; {
 		var w oracleWalk
 		n, err := binary.Decode(b, binary.LittleEndian, &w.oracleHead)
-		if err != nil || w.Count > 1000 || w.Moves > uint64(len(w.Moved)) {
-			t.Fatalf("%d walks of the oracle, then %d frames, %v", len(tries), w.Count, err)
-		}
+		must.True(t, err == nil && w.Count <= 1000 && w.Moves <= uint64(len(w.Moved)),
+			"%d walks of the oracle, then %d frames, %v", len(tries), w.Count, err)
 		w.Frames = make([][10]uint64, w.Count)
 		k, err := binary.Decode(b[n:], binary.LittleEndian, w.Frames)
 		if err != nil {
@@ -342,9 +342,8 @@ func (o *opinion) verdict(t *testing.T, want int) {
 	if o.differ > 0 || o.unmatched > want/100 || o.short > max(want, o.walks)/100 {
 		t.Errorf("%d walks differ from RtlVirtualUnwind's, %d samples were not compared, %d walks not to their end", o.differ, o.unmatched, o.short)
 	}
-	if o.walks < want || o.seeds == 0 || o.sample == nil {
-		t.Fatalf("%d walks compared, %d seeds, want %d", o.walks, o.seeds, want)
-	}
+	must.True(t, o.walks >= want && o.seeds != 0 && o.sample != nil,
+		"%d walks compared, %d seeds, want %d", o.walks, o.seeds, want)
 	o.sees(t)
 }
 

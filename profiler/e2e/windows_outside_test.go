@@ -42,10 +42,9 @@ func TestWindowsOutside(t *testing.T) {
 	for _, n := range o.stacks {
 		judged += n
 	}
-	if o.total < *outsideSamples || judged != o.whole {
-		t.Errorf("%d samples, want %d; %d of %d complete stacks were judged", o.total,
-			*outsideSamples, judged, o.whole)
-	}
+	expect.True(t, o.total >= *outsideSamples && judged == o.whole,
+		"%d samples, want %d; %d of %d complete stacks were judged", o.total, *outsideSamples, judged,
+		o.whole)
 	if all := o.total - o.wine; all-o.whole > max(2, all*15/1000) {
 		t.Errorf("only %d of %d stacks are complete: %v", o.whole, o.total, o.gaps)
 	}
@@ -238,10 +237,9 @@ func enough(t *testing.T, which combination, m *matrix, stacks map[string]int) {
 	if *samplerAll && m.mismatches+m.lost > 0 {
 		t.Errorf("%d mismatches, %d frames of the CLR lost", m.mismatches, m.lost)
 	}
-	if m.total < *windowsSamples || m.whole*1000 < inside*leastWhole {
-		t.Errorf("%d of %d stacks are complete, want %d in thousand of %d", m.whole,
-			inside, leastWhole, *windowsSamples)
-	}
+	expect.True(t, m.total >= *windowsSamples && m.whole*1000 >= inside*leastWhole,
+		"%d of %d stacks are complete, want %d in thousand of %d", m.whole, inside, leastWhole,
+		*windowsSamples)
 }
 
 // The tests of Windows runtimes start Windows programs: from Linux by Wine, or directly if the test itself is

@@ -313,8 +313,7 @@ func TestWindowsPIDRefused(t *testing.T) {
 			[]string{"there is no process 999999", "tasklist"}},
 	} {
 		r := wineRun(t, nil, need(t, "out", "windows", "seedwalk.exe"), c.argv...)
-		if all := r.stdout + r.stderr; r.code == 0 || !has(all, c.want...) {
-			t.Errorf("%s: %d, %s", c.name, r.code, all)
-		}
+		all := r.stdout + r.stderr
+		expect.True(t, r.code != 0 && has(all, c.want...), "%s: %d, %s", c.name, r.code, all)
 	}
 }

@@ -60,13 +60,10 @@ func TestWindowsTorture(t *testing.T) {
 	samples, rd, res := recordWindows(t, *tortureTime+time.Minute, nil, []string{"--rate", "1000"}, core222,
 		"Torture.exe", fmt.Sprint(tortureTime.Seconds()))
 	t.Logf("%d samples in %v\n%s", len(samples), *tortureTime, res.stderr)
-	if res.code != plain.code || res.stdout != plain.stdout {
-		t.Fatalf("exit code %d, output %q; without a profiler %d, %q", res.code,
-			res.stdout, plain.code, plain.stdout)
-	}
-	if want := int(5 * tortureTime.Seconds()); len(samples) < want {
-		t.Errorf("%d samples, want %d", len(samples), want)
-	}
+	must.True(t, res.code == plain.code && res.stdout == plain.stdout,
+		"exit code %d, output %q; without a profiler %d, %q", res.code, res.stdout, plain.code, plain.stdout)
+	want := int(5 * tortureTime.Seconds())
+	expect.True(t, len(samples) >= want, "%d samples, want %d", len(samples), want)
 	seen := map[string]int{}
 	for _, s := range samples {
 		for i := range s.Frames {

@@ -37,9 +37,8 @@ func TestWindowsWaits(t *testing.T) {
 		Lost  int64
 		Waits []struct{ Thread uint64 }
 	}
-	if err := json.Unmarshal([]byte(readFile(t, report)), &told); err != nil || len(told.Waits) < 30 {
-		t.Errorf("the report has %d waits: %v", len(told.Waits), err)
-	}
+	err := json.Unmarshal([]byte(readFile(t, report)), &told)
+	expect.True(t, err == nil && len(told.Waits) >= 30, "the report has %d waits: %v", len(told.Waits), err)
 }
 
 // A running process is watched by its number; each wait is printed as it ends.
@@ -111,10 +110,9 @@ func judgeTrace(t *testing.T, path string, truth []waittruth.Wait, output string
 		}
 		t.Error(p)
 	}
-	if result.Unnamed > native || a.Counts.Lost > 0 {
-		t.Errorf("%d of %d frames have no name, %d of them native, %d events are lost", result.Unnamed,
-			result.Frames, native, a.Counts.Lost)
-	}
+	expect.True(t, result.Unnamed <= native && a.Counts.Lost == 0,
+		"%d of %d frames have no name, %d of them native, %d events are lost", result.Unnamed, result.Frames,
+		native, a.Counts.Lost)
 	t.Logf("%d of %d waits, %d of %d frames named; %d waits in all", result.Found, len(truth),
 		result.Frames-result.Unnamed, result.Frames, len(a.Waits))
 }
@@ -151,9 +149,8 @@ func TestWindowsEvents(t *testing.T) {
 		everyWindowsWait+",deeper,memory")
 	r := run(t, 3*time.Minute, env, argv...)
 	truth, err := waittruth.Lines(strings.NewReader(r.stdout))
-	if err != nil || len(truth) < 43 || r.code != 7 {
-		t.Fatalf("%d waits in the truth, %v, exit code %d\n%s", len(truth), err, r.code, r.stderr)
-	}
+	must.True(t, err == nil && len(truth) >= 43 && r.code == 7,
+		"%d waits in the truth, %v, exit code %d\n%s", len(truth), err, r.code, r.stderr)
 	for i, offset := 0, uint64(fromRaw()); i < len(truth); i++ {
 		truth[i].Before, truth[i].After = truth[i].Before*tickOfWine+offset, truth[i].After*tickOfWine+offset
 	}

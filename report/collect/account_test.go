@@ -136,9 +136,8 @@ func TestAccount(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p, leaves := accounted(clocked(c.samples, c.usages...))
 			for name, want := range c.want {
-				if got := leaves[name]; (got+ms/2)/ms != want {
-					t.Errorf("%s: %d ns, want %d ms", name, got, want)
-				}
+				got := leaves[name]
+				expect.True(t, (got+ms/2)/ms == want, "%s: %d ns, want %d ms", name, got, want)
 			}
 			var sum, missing int64
 			for i := range p.Stacks {
@@ -159,16 +158,12 @@ func TestAccount(t *testing.T) {
 // Without the clock of the process no time is invented.
 func TestAccountUnknown(t *testing.T) {
 	p, leaves := accounted(clocked(map[uint64]int{1: 50, 2: 3}))
-	if p.Stats.CPU != nil || len(p.Stacks) != 2 || leaves["unknown code at 0x1"] != 500*ms ||
-		len(p.Stats.Notes) != 0 {
-		t.Errorf("an old stream: %+v %v %q", p.Stats.CPU, leaves, p.Stats.Notes)
-	}
+	expect.True(t, p.Stats.CPU == nil && len(p.Stacks) == 2 && leaves["unknown code at 0x1"] == 500*ms &&
+		len(p.Stats.Notes) == 0, "an old stream: %+v %v %q", p.Stats.CPU, leaves, p.Stats.Notes)
 	p, leaves = accounted(clocked(map[uint64]int{1: 50}, usageOf(1, 700, 0, 0),
 		usageOf(2, 300, 0, wire.CauseShort)))
-	if p.Stats.CPU != nil || len(p.Stacks) != 1 || leaves["unknown code at 0x1"] != 700*ms ||
-		len(p.Stats.Notes) != 1 {
-		t.Errorf("clocks of threads alone: %+v %v %q", p.Stats.CPU, leaves, p.Stats.Notes)
-	}
+	expect.True(t, p.Stats.CPU == nil && len(p.Stacks) == 1 && leaves["unknown code at 0x1"] == 700*ms &&
+		len(p.Stats.Notes) == 1, "clocks of threads alone: %+v %v %q", p.Stats.CPU, leaves, p.Stats.Notes)
 }
 
 // Each of several processes has its own sum below its own root, and the reported clock is the worst.
@@ -184,10 +179,9 @@ func TestAccountOfTwo(t *testing.T) {
 	two.Take(&wire.Stats{Key: wire.StatEngine + "clock_stretches", Value: 1})
 	p, leaves := accounted(one, two)
 	want := export.CPUTime{Process: 750 * int64(ms), Profile: 600 * int64(ms)}
-	if got := p.Stats.CPU; got.Process != want.Process || got.Profile != want.Profile ||
-		leaves["[short threads]"] != 100*ms || leaves["[start-up]"] != 50*ms {
-		t.Errorf("%+v %v", got, leaves)
-	}
+	got := p.Stats.CPU
+	expect.True(t, got.Process == want.Process && got.Profile == want.Profile &&
+		leaves["[short threads]"] == 100*ms && leaves["[start-up]"] == 50*ms, "%+v %v", got, leaves)
 	if c := p.Stats.Clock; *c != (export.Clock{Kind: export.ClockRandom, Stretches: 1, Processes: 2,
 		LateP90: 5, Hits: 10, Rejected: 3}) {
 		t.Errorf("%+v", c)
@@ -220,10 +214,9 @@ func TestTwoStreamsOfOne(t *testing.T) {
 				roots++
 			}
 		}
-		if len(p.Threads) != c.threads || roots != c.roots || p.Stats.CPU.Process != c.process*int64(ms) ||
-			(p.PID == 7) != (c.roots == 0) {
-			t.Errorf("%s: threads %v, %d roots, PID %d, %+v", c.name, p.Threads, roots, p.PID, p.Stats.CPU)
-		}
+		expect.True(t, len(p.Threads) == c.threads && roots == c.roots &&
+			p.Stats.CPU.Process == c.process*int64(ms) && (p.PID == 7) == (c.roots == 0),
+			"%s: threads %v, %d roots, PID %d, %+v", c.name, p.Threads, roots, p.PID, p.Stats.CPU)
 	}
 }
 
@@ -239,9 +232,8 @@ func TestAccountHostile(t *testing.T) {
 	}
 	got, _ := accounted(p)
 	for i := range got.Stacks {
-		if s := &got.Stacks[i]; s.CPUNanos < 0 {
-			t.Errorf("stack %d has %d ns", i, s.CPUNanos)
-		}
+		s := &got.Stacks[i]
+		expect.True(t, s.CPUNanos >= 0, "stack %d has %d ns", i, s.CPUNanos)
 	}
 }
 
@@ -295,22 +287,18 @@ func TestDropped(t *testing.T) {
 		{total{export.EventAllocation, "none"}, 2, 50}, {total{export.EventAllocation, otherTypes}, 1, 60},
 		{total{export.EventException, "A"}, 7, 0},
 	} {
-		if counts[c.total] != c.count || sums[c.total] != c.sum {
-			t.Errorf("%v: %d events, %d bytes, want %d and %d", c.total, counts[c.total],
-				sums[c.total], c.count, c.sum)
-		}
+		expect.True(t, counts[c.total] == c.count && sums[c.total] == c.sum,
+			"%v: %d events, %d bytes, want %d and %d", c.total, counts[c.total], sums[c.total], c.count,
+			c.sum)
 	}
-	if s := b.p.Stacks[0].Sum; s < 300+740 || s > 300+760 {
-		t.Errorf("the place with three quarters of A has %d bytes", s)
-	}
+	s := b.p.Stacks[0].Sum
+	expect.True(t, s >= 300+740 && s <= 300+760, "the place with three quarters of A has %d bytes", s)
 	if s := b.p.Stats.Events[0]; s.Sum != 1401+7+14+50+60 || s.Count != 6 {
 		t.Errorf("%+v", s)
 	}
 	notes := strings.Join(b.p.Stats.Notes, "\n")
-	if !strings.Contains(notes, "the stacks of 19 events were dropped") ||
-		!strings.Contains(notes, "at most: A 0.0 MB, (other types) 0.0 MB") {
-		t.Error(notes)
-	}
+	expect.True(t, strings.Contains(notes, "the stacks of 19 events were dropped") &&
+		strings.Contains(notes, "at most: A 0.0 MB, (other types) 0.0 MB"), "%v", notes)
 	expect.Equal(t, b.p.Check(), nil)
 }
 
@@ -336,11 +324,9 @@ func TestSampledNote(t *testing.T) {
 		b.process(p)
 		return b.p.Stats.Notes
 	}
-	if n := notes(); len(n) != 1 {
-		t.Errorf("ticks: %q", n)
-	}
+	n := notes()
+	expect.True(t, len(n) == 1, "ticks: %q", n)
 	p.counters[wire.StatEngine+"event_alloc_sampled"] = 91
-	if n := notes(); len(n) != 2 || !strings.HasSuffix(n[1], ": A 10 %, B 300 %") {
-		t.Errorf("samples: %q", n)
-	}
+	n = notes()
+	expect.True(t, len(n) == 2 && strings.HasSuffix(n[1], ": A 10 %, B 300 %"), "samples: %q", n)
 }

@@ -47,9 +47,8 @@ func TestEventsSum(t *testing.T) {
 		{Event: export.EventAllocation, Count: 2, Complete: 2, Sum: 300},
 		{Event: export.EventException, Count: 1, Complete: 1},
 		{Event: export.EventQueue, Seen: 1, Count: 1, Complete: 1, Sum: 4e6, Longest: 4e6}}
-	if got := b.p.Stats.Events; fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("%+v\nwant %+v", got, want)
-	}
+	got := b.p.Stats.Events
+	expect.True(t, fmt.Sprint(got) == fmt.Sprint(want), "%+v\nwant %+v", got, want)
 	expect.True(t, b.p.Stats.Samples == 0 && len(b.p.Stacks) == 7 && len(b.p.Waits) == 8,
 		"%d samples, %d stacks, %d waits", b.p.Stats.Samples, len(b.p.Stacks), len(b.p.Waits))
 	expect.Equal(t, b.p.Check(), nil)
@@ -78,10 +77,8 @@ func TestEventsBounded(t *testing.T) {
 	for i := range maxTexts + 10 {
 		p.Take(event(wire.EventException, 1, 0, 0, "E", fmt.Sprint(i)))
 	}
-	if len(p.stacks) != maxTexts+1 || p.stacks[maxTexts].count != 10 ||
-		p.stacks[maxTexts].text != otherTexts {
-		t.Errorf("%d stacks", len(p.stacks))
-	}
+	expect.True(t, len(p.stacks) == maxTexts+1 && p.stacks[maxTexts].count == 10 &&
+		p.stacks[maxTexts].text == otherTexts, "%d stacks", len(p.stacks))
 	for i := range 2*maxWaits + 5 {
 		p.Take(event(wire.EventWait, 1, uint64(i), 0, "", ""))
 	}
@@ -89,8 +86,7 @@ func TestEventsBounded(t *testing.T) {
 	for _, w := range p.waits {
 		longest = max(longest, w.nanos)
 	}
-	if int64(len(p.waits))+p.unlisted != 2*maxWaits+5+maxTexts+10 || p.unlisted != maxWaits ||
-		longest != 2*maxWaits+4 {
-		t.Errorf("%d waits listed, %d not, the longest %v", len(p.waits), p.unlisted, time.Duration(longest))
-	}
+	expect.True(t, int64(len(p.waits))+p.unlisted == 2*maxWaits+5+maxTexts+10 && p.unlisted == maxWaits &&
+		longest == 2*maxWaits+4,
+		"%d waits listed, %d not, the longest %v", len(p.waits), p.unlisted, time.Duration(longest))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // A process without samples has a line with the reason, preferably from its clocks.
@@ -41,10 +42,9 @@ func TestIdle(t *testing.T) {
 		for k, v := range c.counters {
 			p.counters[k] = v
 		}
-		if got := p.idle(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) ||
-			strings.Contains(got, "\n") {
-			t.Errorf("%s: %q", c.name, got)
-		}
+		got := p.idle()
+		expect.True(t, (got == "") == (c.want == "") && strings.Contains(got, c.want) &&
+			!strings.Contains(got, "\n"), "%s: %q", c.name, got)
 	}
 }
 

@@ -102,9 +102,8 @@ func TestPerThread(t *testing.T) {
 	}}
 	want := []string{"1 to 210 samples per thread, median 5"}
 	expect.Slices(t, perThread(p), want)
-	if got := perThread(&export.Profile{RateHz: 99}); got != nil {
-		t.Errorf("of nothing: %q", got)
-	}
+	got := perThread(&export.Profile{RateHz: 99})
+	expect.True(t, got == nil, "of nothing: %q", got)
 }
 
 type fakeNamer struct{}
@@ -173,9 +172,8 @@ func TestHidesInlined(t *testing.T) {
 		{"cannot be kept", ".NET 8.0.6", "probe", []export.Frame{managed}, false},
 		{"by the profiling API", ".NET 9.0.5", "snapshot", []export.Frame{managed}, false},
 	} {
-		if got := hidesInlined(&export.Profile{Runtime: c.runtime, Frames: c.frames,
-			Stats: export.Stats{Way: c.way}}); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
+		got := hidesInlined(&export.Profile{Runtime: c.runtime, Frames: c.frames,
+			Stats: export.Stats{Way: c.way}})
+		expect.True(t, got == c.want, "%s: %v", c.name, got)
 	}
 }

@@ -225,9 +225,8 @@ func TestScatterOfLargeChange(t *testing.T) {
 	r.Rows[30].B = Side{Self: 5e9, Total: 5e9, Count: 5000}
 	r.A, r.B = Side{Self: 60e9, Count: 60000}, Side{Self: 64e9, Count: 64000}
 	r.judge()
-	if !r.Rows[0].Significant || r.Rows[0].Delta != 4e9 || r.Rows[1].Significant {
-		t.Errorf("%+v, %+v", r.Rows[0], r.Rows[1])
-	}
+	expect.True(t, r.Rows[0].Significant && r.Rows[0].Delta == 4e9 && !r.Rows[1].Significant,
+		"%+v, %+v", r.Rows[0], r.Rows[1])
 }
 
 // called puts two callers below the functions of a profile: the even ones and the odd ones.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/browser"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -68,9 +69,8 @@ func TestBigPage(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	t.Logf("%d MB allocated in %v", (after.TotalAlloc-before.TotalAlloc)>>20,
 		time.Since(begin).Round(time.Millisecond))
-	if all := after.TotalAlloc - before.TotalAlloc; all > 500e6 {
-		t.Errorf("%d bytes allocated", all)
-	}
+	all := after.TotalAlloc - before.TotalAlloc
+	expect.True(t, all <= 500e6, "%d bytes allocated", all)
 	b := browser.Find(t, "a page of 200,000 stacks was not opened")
 	const script = `<script>{ const out = document.createElement('pre'); out.className = 'answer'; out.textContent = [base.n > 4e6, tree.n === base.n, tree.count[0], Math.round(performance.now())].join(' '); document.body.append(out); }</script></body>`
 	dom, log := b.Load(t, []byte(strings.Replace(string(written(t, WriteHTML, p)), "</body>", script, 1)), "")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/browser"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // timed is a recording of one second. Thread a works in f in the first half and in g in the second
@@ -84,9 +85,8 @@ func TestPageTooManySamples(t *testing.T) {
 		p.Samples = append(p.Samples, p.Samples...)
 	}
 	d := newPageData(p, newView(p))
-	if len(d.Samples) != 0 || !strings.HasPrefix(d.Notes[len(d.Notes)-1], "no time axis: ") {
-		t.Errorf("%d numbers, %q", len(d.Samples), d.Notes)
-	}
+	expect.True(t, len(d.Samples) == 0 && strings.HasPrefix(d.Notes[len(d.Notes)-1], "no time axis: "),
+		"%d numbers, %q", len(d.Samples), d.Notes)
 }
 
 // GC pauses and spinning are rows below the time axis, with marks where they were.

@@ -34,9 +34,8 @@ func nanos(t *testing.T, n json.Number) int64 {
 	t.Helper()
 	whole, part, ok := strings.Cut(string(n), ".")
 	var ns int64
-	if _, err := fmt.Sscan(whole+part, &ns); err != nil || !ok || len(part) != 3 || ns < 0 {
-		t.Fatalf("time %q", n)
-	}
+	_, err := fmt.Sscan(whole+part, &ns)
+	must.True(t, err == nil && ok && len(part) == 3 && ns >= 0, "time %q", n)
 	return ns
 }
 
@@ -113,14 +112,12 @@ func TestChrome(t *testing.T) {
 		`"b (2)": waiting in App.Take 700+0.001`, `"b (2)": waiting in App.Take 700.001+99.999`,
 		`"b (2)": waiting in App.Take 900+100`}
 	cmptest.Same(t, want, slices.DeleteFunc(slices.Clone(got), running))
-	if first := slices.IndexFunc(got, running); got[first] != `"a (1)": running 10+10` {
-		t.Errorf("%s", got[first])
-	}
+	first := slices.IndexFunc(got, running)
+	expect.True(t, got[first] == `"a (1)": running 10+10`, "%s", got[first])
 	for name, p := range map[string]*Profile{"demo": handMade(), "events": withEvents(), "hostile": hostile(),
 		"empty": {}, "same thread twice": {Threads: []Thread{{ID: 7}, {ID: 7}, {}}}} {
-		if got := readChrome(t, written(t, WriteChrome, p)); len(got) != len(p.Waits) {
-			t.Errorf("%s: %d slices of %d waits", name, len(got), len(p.Waits))
-		}
+		got := readChrome(t, written(t, WriteChrome, p))
+		expect.True(t, len(got) == len(p.Waits), "%s: %d slices of %d waits", name, len(got), len(p.Waits))
 	}
 }
 
@@ -146,7 +143,6 @@ for (const p of model.processes) for (const t of [...p.threads].sort((a, b) => a
 			below++
 		}
 	}
-	if d := cmptest.Diff(readChrome(t, b), lines); d != "" || below != 4 {
-		t.Errorf("%d slices are below others\n%s", below, d)
-	}
+	d := cmptest.Diff(readChrome(t, b), lines)
+	expect.True(t, d == "" && below == 4, "%d slices are below others\n%s", below, d)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/pprof/profile"
 	"github.com/seedwalk/seedwalk/report/export/page"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -44,9 +45,8 @@ func TestEqualFigures(t *testing.T) {
 				if read == nil {
 					return
 				}
-				if got := read(t, p, f.Write); !maps.Equal(got, want) {
-					t.Errorf("%v, want %v", got, want)
-				}
+				got := read(t, p, f.Write)
+				expect.True(t, maps.Equal(got, want), "%v, want %v", got, want)
 			})
 		}
 	}

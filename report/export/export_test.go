@@ -59,16 +59,14 @@ func TestBadIndices(t *testing.T) {
 		"module below minus": {Frames: []Frame{{ModuleIndex: -2}}},
 	} {
 		var e *IndexError
-		if err := p.Check(); !errors.As(err, &e) || e.Error() == "" {
-			t.Errorf("%s: Check() = %v", name, err)
-		}
+		err := p.Check()
+		expect.True(t, errors.As(err, &e) && e.Error() != "", "%s: Check() = %v", name, err)
 		for _, f := range Formats() {
 			if f.Name == "text" && len(p.Stacks) == 0 {
 				continue
 			}
-			if err := f.Write(io.Discard, p); !errors.As(err, &e) {
-				t.Errorf("%s: %s wrote it: %v", name, f.Name, err)
-			}
+			err := f.Write(io.Discard, p)
+			expect.True(t, errors.As(err, &e), "%s: %s wrote it: %v", name, f.Name, err)
 		}
 	}
 }
@@ -133,10 +131,9 @@ func compareLocations(t *testing.T, p *Profile, want *Stack, got []*profile.Loca
 			continue
 		}
 		m := p.Modules[f.ModuleIndex]
-		if l.Mapping == nil || l.Mapping.File != m.Path || l.Mapping.BuildID != m.BuildID ||
-			l.Mapping.Start != m.Start || l.Mapping.Limit != m.End || l.Mapping.Offset != m.Offset {
-			t.Errorf("mapping %+v, want %+v", l.Mapping, m)
-		}
+		expect.True(t, l.Mapping != nil && l.Mapping.File == m.Path && l.Mapping.BuildID == m.BuildID &&
+			l.Mapping.Start == m.Start && l.Mapping.Limit == m.End && l.Mapping.Offset == m.Offset,
+			"mapping %+v, want %+v", l.Mapping, m)
 	}
 }
 
@@ -171,9 +168,8 @@ func TestHostileNames(t *testing.T) {
 	for _, f := range Formats() {
 		out := written(t, f.Write, p)
 		if f.Name == "pprof" {
-			if _, err := profile.ParseData(out); err != nil {
-				t.Error(err)
-			}
+			_, err := profile.ParseData(out)
+			expect.True(t, err == nil, "%v", err)
 			continue
 		}
 		if f.Name == "otlp" { // TestOTLP reads it
@@ -234,9 +230,8 @@ func (w *failingWriter) Write(b []byte) (int, error) {
 func TestWriteErrors(t *testing.T) {
 	for _, f := range Formats() {
 		for _, room := range []int{0, 100} {
-			if err := f.Write(&failingWriter{room}, handMade()); !errors.Is(err, errFull) {
-				t.Errorf("%s with room for %d bytes: %v", f.Name, room, err)
-			}
+			err := f.Write(&failingWriter{room}, handMade())
+			expect.True(t, errors.Is(err, errFull), "%s with room for %d bytes: %v", f.Name, room, err)
 		}
 	}
 }
@@ -253,13 +248,11 @@ func TestPprofUnnamed(t *testing.T) {
 			{Name: "other", Module: "b.so", ModuleIndex: 1, Addr: 0x2020, Class: ClassNative}},
 		Stacks: []Stack{{Frames: []int32{0, 1, 2, 3}, Count: 1, WallNanos: 1, Complete: true}}}
 	got := must.Get(profile.ParseData(written(t, WritePprof, p)))(t)
-	if got.Mapping[0].HasFunctions || !got.Mapping[1].HasFunctions {
-		t.Errorf("mappings %+v %+v", got.Mapping[0], got.Mapping[1])
-	}
+	expect.True(t, !got.Mapping[0].HasFunctions && got.Mapping[1].HasFunctions,
+		"mappings %+v %+v", got.Mapping[0], got.Mapping[1])
 	for i, lines := range []int{0, 1, 1, 1} {
-		if l := got.Sample[0].Location[i]; len(l.Line) != lines {
-			t.Errorf("location %d has %d lines", i, len(l.Line))
-		}
+		l := got.Sample[0].Location[i]
+		expect.True(t, len(l.Line) == lines, "location %d has %d lines", i, len(l.Line))
 	}
 	for _, f := range got.Function {
 		expect.True(t, !strings.Contains(f.Name, "a.so+0x"), "an invented function %q", f.Name)

@@ -77,10 +77,9 @@ func TestFindings(t *testing.T) {
 		c.make(p)
 		expect.Equal(t, strings.Join(p.findings(), "\n"), c.want, c.name)
 		var text strings.Builder
-		if err := WriteSummary(&text, p, TextOptions{}); err != nil ||
-			strings.Contains(text.String(), "finding ") != (c.want != "") {
-			t.Errorf("%s: %v in the summary:\n%s", c.name, err, text.String())
-		}
+		err := WriteSummary(&text, p, TextOptions{})
+		expect.True(t, err == nil && strings.Contains(text.String(), "finding ") == (c.want != ""),
+			"%s: %v in the summary:\n%s", c.name, err, text.String())
 	}
 }
 
@@ -111,12 +110,9 @@ func TestActivityLabels(t *testing.T) {
 	}
 	expect.True(t, len(want) == 0, "missing: %v", want)
 	data := must.Get(otlpData(p))(t)
-	if links := data.Dictionary.Links; len(links) != 3 || links[1].Span[0] != 2 || links[2].Trace[0] != 3 {
-		t.Errorf("links: %+v", links)
-	}
+	links := data.Dictionary.Links
+	expect.True(t, len(links) == 3 && links[1].Span[0] == 2 && links[2].Trace[0] == 3, "links: %+v", links)
 	activities := activitiesJSON(p)
-	if len(activities) != 2 || activities[0].Stacks[0] != [2]int64{0, 2} ||
-		activities[1].Span != "0400000000000000" {
-		t.Errorf("JSON: %+v", activities)
-	}
+	expect.True(t, len(activities) == 2 && activities[0].Stacks[0] == [2]int64{0, 2} &&
+		activities[1].Span == "0400000000000000", "JSON: %+v", activities)
 }

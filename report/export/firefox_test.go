@@ -101,31 +101,26 @@ func TestFirefoxSamples(t *testing.T) {
 		Stack{Thread: 1, Frames: []int32{2}, Count: 1, Event: EventLock, Type: "a lock"})
 	p.Waits = []Wait{{Stack: 3, Start: p.Start.Add(100 * time.Millisecond), Nanos: 5e7}}
 	f := readFirefox(t, p)
-	if f.Meta.Start != 1e6 || f.Meta.Processed != 62 || f.Meta.Categories[0].Color != "grey" ||
-		len(f.Threads) != 2 {
-		t.Errorf("%+v", f.Meta)
-	}
+	expect.True(t, f.Meta.Start == 1e6 && f.Meta.Processed == 62 && f.Meta.Categories[0].Color == "grey" &&
+		len(f.Threads) == 2, "%+v", f.Meta)
 	a, b := &f.Threads[0].Samples, &f.Threads[1]
 	var wall float64
 	var cpu int64
 	for i := range a.Length {
 		wall, cpu = wall+a.Weight[i], cpu+a.CPU[i]
 		name := fmt.Sprint(callers(f, a.Stack[i]))
-		if want := [...]string{"[]", "[f]", "[]", "[g]"}[i%2+i/50*2]; name != want ||
-			a.Time[i] != float64(10*i+10) {
-			t.Fatalf("sample %d at %v is %s, want %s", i, a.Time[i], name, want)
-		}
+		want := [...]string{"[]", "[f]", "[]", "[g]"}[i%2+i/50*2]
+		must.True(t, name == want && a.Time[i] == float64(10*i+10),
+			"sample %d at %v is %s, want %s", i, a.Time[i], name, want)
 	}
 	expect.True(t, wall == 500 && cpu == 75e7 && a.WeightType == "tracing-ms" && a.Length == 100,
 		"%v ms, %d ns CPU, %s, %d samples", wall, cpu, a.WeightType, a.Length)
-	if d := cmptest.Diff([]float64{200, 800}, b.Samples.Time); d != "" || b.Samples.Weight[1] != 600 ||
-		b.Samples.CPU[1] != 0 || b.Samples.Stack[0] != nil {
-		t.Errorf("%s %+v", d, b.Samples)
-	}
-	if m := &b.Markers; m.Length != 1 || m.Start[0] != 100 || m.End[0] != 150 ||
-		f.Shared.Strings[m.Name[0]] != "lock" || f.Shared.Strings[m.Data[0].Name] != "a lock" {
-		t.Errorf("%+v", m)
-	}
+	d := cmptest.Diff([]float64{200, 800}, b.Samples.Time)
+	expect.True(t, d == "" && b.Samples.Weight[1] == 600 && b.Samples.CPU[1] == 0 &&
+		b.Samples.Stack[0] == nil, "%s %+v", d, b.Samples)
+	m := &b.Markers
+	expect.True(t, m.Length == 1 && m.Start[0] == 100 && m.End[0] == 150 &&
+		f.Shared.Strings[m.Name[0]] == "lock" && f.Shared.Strings[m.Data[0].Name] == "a lock", "%+v", m)
 }
 
 // Frames have addresses in their libraries, lines, and classes. Without times, each stack is
@@ -136,17 +131,15 @@ func TestFirefoxFrames(t *testing.T) {
 	f := readFirefox(t, p)
 	s := &f.Shared
 	stack := f.Threads[0].Samples.Stack[0]
-	if d := cmptest.Diff([]string{"Demo.Fib.Compute(int)", "Demo.Fib.Compute(int)", "Demo.Fib.Compute(int)",
+	d := cmptest.Diff([]string{"Demo.Fib.Compute(int)", "Demo.Fib.Compute(int)", "Demo.Fib.Compute(int)",
 		"Demo.Program.Main(string[])", "coreclr_execute_assembly", "main", "_start"},
-		callers(f, stack)); d != "" {
-		t.Error(d)
-	}
+		callers(f, stack))
+	expect.True(t, d == "", "%v", d)
 	leaf := s.Stacks.Frame[*stack]
-	if s.Strings[s.Sources.Filename[*s.Funcs.Source[s.Frames.Func[leaf]]]] != "/src/fib.cs" ||
-		*s.Frames.Line[leaf] != 12 || s.Frames.Address[leaf] != -1 ||
-		f.Meta.Categories[s.Frames.Category[leaf]].Name != "managed" {
-		t.Errorf("the leaf lacks its source or class: %+v", s.Frames)
-	}
+	expect.True(t, s.Strings[s.Sources.Filename[*s.Funcs.Source[s.Frames.Func[leaf]]]] == "/src/fib.cs" &&
+		*s.Frames.Line[leaf] == 12 && s.Frames.Address[leaf] == -1 &&
+		f.Meta.Categories[s.Frames.Category[leaf]].Name == "managed",
+		"the leaf lacks its source or class: %+v", s.Frames)
 	at := slices.Index(s.Frames.Address, 0x1020)
 	if at < 0 || f.Libs[s.Resources.Lib[s.Funcs.Resource[s.Frames.Func[at]]]].Path != "/usr/bin/dotnet" {
 		t.Errorf("no _start at 0x1020 of dotnet: %v", s.Frames.Address)

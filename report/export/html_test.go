@@ -91,9 +91,8 @@ func TestPageParts(t *testing.T) {
 	scripts, _ := filepath.Glob("page/*.js")
 	for _, part := range append(scripts, "page/page.css") {
 		b, err := os.ReadFile(part)
-		if err != nil || strings.Count(text, string(b)) != 1 {
-			t.Errorf("%s stands in the page %d times: %v", part, strings.Count(text, string(b)), err)
-		}
+		expect.True(t, err == nil && strings.Count(text, string(b)) == 1,
+			"%s stands in the page %d times: %v", part, strings.Count(text, string(b)), err)
 		text = strings.Replace(text, string(b), "", 1)
 	}
 	frame, _ := os.ReadFile("page/page.html")

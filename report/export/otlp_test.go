@@ -132,9 +132,8 @@ func TestOTLP(t *testing.T) {
 			cmptest.Same(t, otlpStacks(p, at), got[metrics[at].name], "%s %s", name, metrics[at].name)
 			delete(got, metrics[at].name)
 		}
-		if len(got) > 0 || order[0] != metrics[p.defaultMetric()].name || strings.Contains(text, "no id") {
-			t.Errorf("%s: profiles %v, beyond the metrics %v", name, order, got)
-		}
+		expect.True(t, len(got) == 0 && order[0] == metrics[p.defaultMetric()].name &&
+			!strings.Contains(text, "no id"), "%s: profiles %v, beyond the metrics %v", name, order, got)
 	}
 	readOTLP(t, bin, WriteOTLP, &Profile{})
 	readOTLP(t, bin, WriteOTLP, hostile())

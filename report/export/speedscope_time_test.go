@@ -18,16 +18,14 @@ func TestSpeedscopeInOrder(t *testing.T) {
 	all, a, b := f.Profiles[0], f.Profiles[1], f.Profiles[2]
 	expect.True(t, len(all.Samples) == 3 && a.End == 1e9 && b.End == 8e8,
 		"%d sums, thread a ends at %d, b at %d", len(all.Samples), a.End, b.End)
-	if d := cmptest.Diff([]int64{2e8, 6e8}, b.Weights); d != "" || len(b.Samples[0]) != 0 ||
-		f.Shared.Frames[b.Samples[1][0]].Name != "wait" {
-		t.Errorf("%v %s", b.Samples, d)
-	}
+	d := cmptest.Diff([]int64{2e8, 6e8}, b.Weights)
+	expect.True(t, d == "" && len(b.Samples[0]) == 0 && f.Shared.Frames[b.Samples[1][0]].Name == "wait",
+		"%v %s", b.Samples, d)
 	at, names := int64(0), ""
 	for i, s := range a.Samples {
 		if at += a.Weights[i]; len(s) == 1 {
-			if at%20e6 != 0 || a.Weights[i] != 1e7 {
-				t.Errorf("sample %d of %d ns ends at %d", i, a.Weights[i], at)
-			}
+			expect.True(t, at%20e6 == 0 && a.Weights[i] == 1e7,
+				"sample %d of %d ns ends at %d", i, a.Weights[i], at)
 			names += f.Shared.Frames[s[0]].Name
 		}
 	}

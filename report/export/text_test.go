@@ -95,9 +95,8 @@ func TestTreeKeepsItsLimits(t *testing.T) {
 				expect.True(t, len(lines) <= limit && len(lines) != 0,
 					"%s: %d lines, limit %d", name, len(lines), limit)
 				for _, l := range lines {
-					if n := utf8.RuneCountInString(l); n > width+maxIndent {
-						t.Errorf("%s: %d columns of %d: %q", name, n, width, l)
-					}
+					n := utf8.RuneCountInString(l)
+					expect.True(t, n <= width+maxIndent, "%s: %d columns of %d: %q", name, n, width, l)
 				}
 			}
 		}
@@ -131,10 +130,8 @@ func TestSummaryWithoutSamples(t *testing.T) {
 	const why = "no samples: it used 3ms of processor time"
 	for _, f := range []string{"text", "html", "json"} {
 		format, _ := ByName(f)
-		if got := written(t, format.Write,
-			&Profile{Stats: Stats{Empty: why}}); !bytes.Contains(got, []byte(why)) {
-			t.Errorf("%s does not say why there are no samples", f)
-		}
+		got := written(t, format.Write, &Profile{Stats: Stats{Empty: why}})
+		expect.True(t, bytes.Contains(got, []byte(why)), "%s does not say why there are no samples", f)
 	}
 }
 

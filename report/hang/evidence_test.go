@@ -3,6 +3,8 @@ package hang
 import (
 	"slices"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // Threads that do the same have one line, and a thread that waits for several tasks has all of their chains.
@@ -24,7 +26,5 @@ func TestEvidence(t *testing.T) {
 		`thread 7 "other" waits ` + task + ": 5 times Task.Delay; App.Mid; App.X; and 2 more",
 		"thread 8 runs, in App.Load", "thread 10 waits " + task + ": App.Mid"}
 	got := Judge(p)[0].Evidence
-	if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
-		t.Errorf("%q", got)
-	}
+	expect.True(t, len(got) >= len(want) && slices.Equal(got[:len(want)], want), "%q", got)
 }

@@ -3,6 +3,8 @@ package hang
 import (
 	"slices"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 func TestFold(t *testing.T) {
@@ -12,11 +14,9 @@ func TestFold(t *testing.T) {
 		{[]string{"Task", "A", "B", "A"}, []string{"Task", "A", "B", "A"}},
 		{[]string{"Task", "Task", "A", "B", "B", "B"}, []string{"Task (2 times)", "A", "B (3 times)"}},
 	} {
-		if got := Fold(c.names); !slices.Equal(got, c.want) {
-			t.Errorf("%q: %q, want %q", c.names, got, c.want)
-		}
+		got := Fold(c.names)
+		expect.True(t, slices.Equal(got, c.want), "%q: %q, want %q", c.names, got, c.want)
 	}
-	if s := (&Chain{Names: []string{"Task", "A", "A"}}).String(); s != "Task <- A (2 times)" {
-		t.Error(s)
-	}
+	s := (&Chain{Names: []string{"Task", "A", "A"}}).String()
+	expect.True(t, s == "Task <- A (2 times)", "%v", s)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // stack makes frames: names with a dot are managed.
@@ -312,12 +314,10 @@ func TestJudge(t *testing.T) {
 			for _, v := range got {
 				kinds = append(kinds, string(v.Kind))
 			}
-			if k := strings.Join(kinds, " "); k != c.kinds || got[0].Hang != c.hang {
-				t.Errorf("%s, %v", k, got[0].Hang)
-			}
-			if text := fmt.Sprint(got[0]); !strings.Contains(text, c.says) {
-				t.Errorf("%s\ndoes not say %q", text, c.says)
-			}
+			k := strings.Join(kinds, " ")
+			expect.True(t, k == c.kinds && got[0].Hang == c.hang, "%s, %v", k, got[0].Hang)
+			text := fmt.Sprint(got[0])
+			expect.True(t, strings.Contains(text, c.says), "%s\ndoes not say %q", text, c.says)
 		})
 	}
 }

@@ -50,9 +50,8 @@ func TestDisassemble(t *testing.T) {
 			got = append(got, in.Text)
 			n += len(in.Bytes)
 		}
-		if s := strings.Join(got, "; "); s != c.want || n != len(code) {
-			t.Errorf("%s: %q of %d bytes, want %q", c.name, s, n, c.want)
-		}
+		s := strings.Join(got, "; ")
+		expect.True(t, s == c.want && n == len(code), "%s: %q of %d bytes, want %q", c.name, s, n, c.want)
 	}
 }
 
@@ -148,9 +147,8 @@ func TestFunction(t *testing.T) {
 	expect.True(t, byAddr.Asked == 0x1004 && byAddr.Lo == byName.Lo && len(byAddr.Lines) == 4,
 		"at 0x1004: %+v", byAddr)
 	for _, bad := range []string{"inner", "0x2000", ""} {
-		if _, err := im.At(bad); err == nil {
-			t.Errorf("At(%q) found something", bad)
-		}
+		_, err := im.At(bad)
+		expect.True(t, err != nil, "At(%q) found something", bad)
 	}
 }
 
@@ -192,11 +190,9 @@ func TestCheckText(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	for name, data := range map[string][]byte{"empty": {}, "one byte": {'M'}, "text": []byte("hello, world"),
 		"cut ELF": []byte("\x7fELF\x02\x01"), "cut PE": []byte("MZ")} {
-		if _, err := Open(inFile(t, data)); err == nil {
-			t.Errorf("%s was opened", name)
-		}
+		_, err := Open(inFile(t, data))
+		expect.True(t, err != nil, "%s was opened", name)
 	}
-	if _, err := Open(filepath.Join(t.TempDir(), "absent")); err == nil {
-		t.Error("an absent file was opened")
-	}
+	_, err := Open(filepath.Join(t.TempDir(), "absent"))
+	expect.True(t, err != nil, "an absent file was opened")
 }

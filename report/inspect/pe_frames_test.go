@@ -58,9 +58,8 @@ func zdebug(t *testing.T, data []byte, size int) []byte {
 	b.WriteString("ZLIB")
 	b.Write(binary.BigEndian.AppendUint64(nil, uint64(size)))
 	z := zlib.NewWriter(&b)
-	if _, err := z.Write(data); err != nil {
-		t.Fatal(err)
-	}
+	_, err := z.Write(data)
+	must.Do(t, err)
 	must.Do(t, z.Close())
 	return b.Bytes()
 }
@@ -95,10 +94,8 @@ func TestWhatGoverns(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			im := must.Get(Open(inFile(t, dwarfImage(c.machine, c.section, c.frames))))(t)
 			f := must.Get(im.At(c.at))(t)
-			if !strings.HasPrefix(f.From, c.from) || !strings.HasPrefix(f.Governs, c.governs) ||
-				f.Governs == "" {
-				t.Errorf("from %q, walked by %q", f.From, f.Governs)
-			}
+			expect.True(t, strings.HasPrefix(f.From, c.from) && strings.HasPrefix(f.Governs, c.governs) &&
+				f.Governs != "", "from %q, walked by %q", f.From, f.Governs)
 			if (f.Also != nil) != (c.also != "") ||
 				f.Also != nil && (f.Also.From != c.also || f.Also.Lo != f.Lo || len(f.Also.Data) != 2) {
 				t.Errorf("beside it %v, want %q", f.Also != nil, c.also)
@@ -114,10 +111,9 @@ func TestWhatGoverns(t *testing.T) {
 // TestNeitherGoverns: where both are silent, both are said to be.
 func TestNeitherGoverns(t *testing.T) {
 	im := must.Get(Open(inFile(t, dwarfImage(pe.MachineAMD64, ".debug_frame", debugFrames(0x1020)))))(t)
-	if _, err := im.At("0x1030"); err == nil || !strings.Contains(err.Error(), "no entry") ||
-		!strings.Contains(err.Error(), "no FDE") {
-		t.Errorf("%v", err)
-	}
+	_, err := im.At("0x1030")
+	expect.True(t, err != nil && strings.Contains(err.Error(), "no entry") &&
+		strings.Contains(err.Error(), "no FDE"), "%v", err)
 }
 
 // TestCheckDWARF: a check reads the DWARF sections of a PE image too.
@@ -147,10 +143,9 @@ func TestCheckDWARF(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := must.Get(CheckFile(inFile(t, dwarfImage(pe.MachineAMD64, c.section, c.frames))))(t)
-			if got.Entries != c.entries || got.Count(Malformed) != c.malformed ||
-				got.Count(Remark) != c.remark || got.Count(Contradictory) != 0 {
-				t.Errorf("%d entries, %+v", got.Entries, got.Findings)
-			}
+			expect.True(t, got.Entries == c.entries && got.Count(Malformed) == c.malformed &&
+				got.Count(Remark) == c.remark && got.Count(Contradictory) == 0,
+				"%d entries, %+v", got.Entries, got.Findings)
 		})
 	}
 }
@@ -180,15 +175,13 @@ func TestMingw(t *testing.T) {
 	} {
 		path := filepath.Join("..", "..", "fuzz", "testdata", "seeds", c.file)
 		got := must.Get(CheckFile(path))(t)
-		if got.Entries != c.entries ||
-			got.Count(Malformed)+got.Count(Contradictory)+got.Count(Overlapping) != 0 {
-			t.Errorf("%s: %d entries, %+v", c.file, got.Entries, got.Findings)
-		}
+		expect.True(t, got.Entries == c.entries &&
+			got.Count(Malformed)+got.Count(Contradictory)+got.Count(Overlapping) == 0,
+			"%s: %d entries, %+v", c.file, got.Entries, got.Findings)
 		im := must.Get(Open(path))(t)
 		f := must.Get(im.At("saves"))(t)
-		if f.Governs != c.governs || (f.Also != nil) != c.also || f.Name != "saves" {
-			t.Errorf("%s: %s walked by %q, also %v", c.file, f.Name, f.Governs, f.Also != nil)
-		}
+		expect.True(t, f.Governs == c.governs && (f.Also != nil) == c.also && f.Name == "saves",
+			"%s: %s walked by %q, also %v", c.file, f.Name, f.Governs, f.Also != nil)
 		for _, name := range []string{"leaf", "saves", "large", "floats", "calls_last"} {
 			if f, err := im.At(name); err != nil {
 				t.Error(err)
@@ -234,9 +227,8 @@ func TestGoForWindows(t *testing.T) {
 	for _, c := range im.Summary().Counts {
 		counts[c.Name] = c.N
 	}
-	if n := counts["FDEs of .zdebug_frame"]; n < 1000 ||
-		got.Entries != n+counts["entries of the exception directory"] {
-		t.Errorf("%v, checked %d", counts, got.Entries)
-	}
+	n := counts["FDEs of .zdebug_frame"]
+	expect.True(t, n >= 1000 && got.Entries == n+counts["entries of the exception directory"],
+		"%v, checked %d", counts, got.Entries)
 	expect.Equal(t, got.Count(Malformed), 0, got.Findings)
 }

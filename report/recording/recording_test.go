@@ -94,15 +94,13 @@ func TestRoleIsReplaced(t *testing.T) {
 	n := Names{byAddr: map[key]*Name{{"/a", "", 2}: {Name: "[first use]"}, {"/a", "", 4}: {Name: "New"},
 		{"/a", "", 3}: {Name: "[first use]"}}}
 	for addr, want := range map[uint64]string{2: "[first use]", 4: "New"} {
-		if got, _ := n.Name("/a", "", addr); got != want {
-			t.Errorf("%d: %q, want %q", addr, got, want)
-		}
+		got, _ := n.Name("/a", "", addr)
+		expect.True(t, got == want, "%d: %q, want %q", addr, got, want)
 	}
 	n.Next = namer{}
 	for addr, want := range map[uint64]string{2: "f/a", 3: "[first use]", 4: "New"} {
-		if got, _ := n.Name("/a", "", addr); got != want {
-			t.Errorf("%d with another source: %q, want %q", addr, got, want)
-		}
+		got, _ := n.Name("/a", "", addr)
+		expect.True(t, got == want, "%d with another source: %q, want %q", addr, got, want)
 	}
 }
 
@@ -137,15 +135,12 @@ func TestDamage(t *testing.T) {
 // Files that are none are refused, newer ones with their version.
 func TestRefused(t *testing.T) {
 	for _, text := range []string{"", "S", "SWREC\r", "\x1f\x8b plain gzip", "{}\n      "} {
-		if _, err := Read(bytes.NewReader([]byte(text))); !errors.Is(err, ErrFormat) {
-			t.Errorf("%q: %v", text, err)
-		}
+		_, err := Read(bytes.NewReader([]byte(text)))
+		expect.True(t, errors.Is(err, ErrFormat), "%q: %v", text, err)
 	}
 	var version *wire.VersionError
-	if _, err := Read(bytes.NewReader([]byte("SWREC\r\n\x09"))); !errors.As(err, &version) ||
-		version.Got != 9 {
-		t.Errorf("%v", err)
-	}
+	_, err := Read(bytes.NewReader([]byte("SWREC\r\n\x09")))
+	expect.True(t, errors.As(err, &version) && version.Got == 9, "%v", err)
 }
 
 type failing struct{ n int }
@@ -164,9 +159,8 @@ func TestWriteError(t *testing.T) {
 	w.Process(1, collect.NewProcess(1, "p"))
 	expect.Equal(t, w.Flush(), io.ErrShortWrite)
 	w.Message(1, &wire.Note{})
-	if err := w.End(); err != io.ErrShortWrite || out.n != -1 {
-		t.Error(err, out.n)
-	}
+	err := w.End()
+	expect.True(t, err == io.ErrShortWrite && out.n == -1, "%v %v", err, out.n)
 }
 
 // A Writer between two blocks holds little: the agent has one for each process, for hours.
@@ -179,9 +173,8 @@ func TestWritersAreSmall(t *testing.T) {
 		all[i].Message(1, &wire.Thread{TID: 1, Name: "main"})
 		must.Do(t, all[i].Flush())
 	}
-	if each := (liveBytes() - before) / writers; each > most {
-		t.Errorf("%d bytes each, of %d", each, most)
-	}
+	each := (liveBytes() - before) / writers
+	expect.True(t, each <= most, "%d bytes each, of %d", each, most)
 	runtime.KeepAlive(&all)
 }
 

@@ -229,17 +229,14 @@ func TestFiles(t *testing.T) {
 	expect.True(t, IsTrace(bare) && IsTrace(packed) && !IsTrace(bufio.NewReader(strings.NewReader("SWREC"))),
 		"a trace is not recognized")
 	must.Do(t, tr.Read(bare))
-	if p := tr.Profile(); !strings.Contains(strings.Join(lines(p), " "), "unknown code at 0x1010") ||
-		len(p.Stats.Notes) != 1 {
-		t.Errorf("%q, %q", lines(p), p.Stats.Notes)
-	}
+	p := tr.Profile()
+	expect.True(t, strings.Contains(strings.Join(lines(p), " "), "unknown code at 0x1010") &&
+		len(p.Stats.Notes) == 1, "%q, %q", lines(p), p.Stats.Notes)
 	tr = New()
 	must.Do(t, tr.Read(example(nettracefile.Options{PID: 7}, false, false)))
 	must.Do(t, tr.Read(packed))
-	if got := lines(tr.Profile()); len(got) != 2 ||
-		!strings.HasPrefix(got[0], "5 App.Main.Run;App.Main.Work ") {
-		t.Errorf("%q", got)
-	}
+	got := lines(tr.Profile())
+	expect.True(t, len(got) == 2 && strings.HasPrefix(got[0], "5 App.Main.Run;App.Main.Work "), "%q", got)
 	expect.Equal(t, tr.Read(example(nettracefile.Options{PID: 8}, false, false)), ErrOtherProcess,
 		"another process")
 }
@@ -257,10 +254,9 @@ func TestMissing(t *testing.T) {
 	}
 	tr = New()
 	tr.Read(bufio.NewReader(bytes.NewReader(nettracefile.New(nettracefile.Options{}).End().Bytes())))
-	if p := tr.Profile(); !strings.Contains(p.Stats.Empty, clrevent.Sampler) ||
-		tr.Missing("cpu") != p.Stats.Empty {
-		t.Errorf("an empty trace: %q", p.Stats.Empty)
-	}
+	p := tr.Profile()
+	expect.True(t, strings.Contains(p.Stats.Empty, clrevent.Sampler) && tr.Missing("cpu") == p.Stats.Empty,
+		"an empty trace: %q", p.Stats.Empty)
 }
 
 // TestDamaged: a trace that is cut at any byte, or has any byte changed, gives a profile without
@@ -378,9 +374,7 @@ func TestBig(t *testing.T) {
 	p := tr.Profile()
 	t.Logf("%d MB in %v: %.0f MB/s, %d MB of memory, %d samples, %d stacks; %d notes", *big, took,
 		float64(*big)/took.Seconds(), m.Sys>>20, p.Stats.Samples, len(p.Stacks), len(p.Stats.Notes))
-	if m.Sys > 200<<20 || p.Stats.Samples == 0 {
-		t.Errorf("%d MB of memory", m.Sys>>20)
-	}
+	expect.True(t, m.Sys <= 200<<20 && p.Stats.Samples != 0, "%d MB of memory", m.Sys>>20)
 }
 
 // Events of two threads are not in the order of time. A thread that wants to suspend the others while

@@ -290,9 +290,7 @@ func TestHistogramTravels(t *testing.T) {
 	must.True(t, a == b && others == 1, "count %d max %d, %d others", b.Count(), b.Max(), others)
 	sum.Merge(&a)
 	sum.Merge(&b)
-	if sum.Count() != 8 || sum.Max() != 33_000_000 {
-		t.Fatal(sum.Count(), sum.Max())
-	}
+	must.True(t, sum.Count() == 8 && sum.Max() == 33_000_000, "%v %v", sum.Count(), sum.Max())
 }
 
 func TestAddDoesNotAllocate(t *testing.T) {

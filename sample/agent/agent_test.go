@@ -128,13 +128,10 @@ func testStream(t *testing.T, arch context.Arch) {
 	f := &fake{world: fs.BuildFor(arch, fs.Root, fs.Managed, fs.Managed, fs.Native), rounds: 3}
 	stream, reason := run(t, f, Config{RateHz: 1e6, Slots: 4})
 	m := messages(t, stream)
-	if reason != "the process ended" || len(m[wire.TypeBye]) != 1 {
-		t.Errorf("reason %q, %d byes", reason, len(m[wire.TypeBye]))
-	}
-	if h := m[wire.TypeHello][0].(*wire.Hello); h.Runtime != ".NET 9.9.9" || h.PID != 77 ||
-		h.Arch != arch.GOARCH() {
-		t.Errorf("hello %+v", h)
-	}
+	expect.True(t, reason == "the process ended" && len(m[wire.TypeBye]) == 1,
+		"reason %q, %d byes", reason, len(m[wire.TypeBye]))
+	h := m[wire.TypeHello][0].(*wire.Hello)
+	expect.True(t, h.Runtime == ".NET 9.9.9" && h.PID == 77 && h.Arch == arch.GOARCH(), "hello %+v", h)
 	must.Equal(t, len(m[wire.TypeSample]), 3, "samples")
 	if len(m[wire.TypeModule]) != 1 || len(m[wire.TypeThread]) != 1 || len(m[wire.TypeMethod]) != 2 {
 		t.Errorf("%d modules, %d threads, %d methods; each once", len(m[wire.TypeModule]),
@@ -143,9 +140,8 @@ func testStream(t *testing.T, arch context.Arch) {
 	expect.Equal(t, len(m[wire.TypeGapName]), merge.GapCount-1, "gap names")
 	checkSample(t, f.world, m[wire.TypeSample][0].(*wire.Sample))
 	checkMethods(t, m[wire.TypeMethod])
-	if f.unpinned != 0 || f.asked != 2 {
-		t.Errorf("%d names asked, %d of them while FunctionIDs could die", f.asked, f.unpinned)
-	}
+	expect.True(t, f.unpinned == 0 && f.asked == 2,
+		"%d names asked, %d of them while FunctionIDs could die", f.asked, f.unpinned)
 }
 
 // When the tool closes its side, the last figures are sent at once, even if the next round is far away.
@@ -156,11 +152,10 @@ func TestToolWantsNoMore(t *testing.T) {
 			Config{RateHz: rate, Slots: 4, Ended: func() bool { return f.rounds < 1000 }})
 		m := messages(t, stream)
 		stats := m[wire.TypeStats]
-		if reason != "the tool wants no more" || len(m[wire.TypeBye]) != 1 || len(m[wire.TypeSample]) != 1 ||
-			len(stats) == 0 {
-			t.Fatalf("reason %q, %d byes, %d samples, %d figures", reason, len(m[wire.TypeBye]),
-				len(m[wire.TypeSample]), len(stats))
-		}
+		must.True(t, reason == "the tool wants no more" && len(m[wire.TypeBye]) == 1 &&
+			len(m[wire.TypeSample]) == 1 && len(stats) > 0,
+			"reason %q, %d byes, %d samples, %d figures", reason, len(m[wire.TypeBye]),
+			len(m[wire.TypeSample]), len(stats))
 		var ticks uint64
 		for _, s := range stats {
 			if s := s.(*wire.Stats); s.Key == wire.StatTicks {
@@ -173,16 +168,13 @@ func TestToolWantsNoMore(t *testing.T) {
 
 func checkSample(t *testing.T, w *fs.World, s *wire.Sample) {
 	t.Helper()
-	if s.Gap != 0 || len(s.Frames) != len(w.Truth) {
-		t.Fatalf("gap %d, %d frames, want %d", s.Gap, len(s.Frames), len(w.Truth))
-	}
+	must.True(t, s.Gap == 0 && len(s.Frames) == len(w.Truth),
+		"gap %d, %d frames, want %d", s.Gap, len(s.Frames), len(w.Truth))
 	for i := range s.Frames {
 		g, f := &s.Frames[i], &w.Truth[i]
 		managed := g.Kind == unwind.KindManaged
-		if g.IP != f.IP || g.Kind != f.UnwindKind() || g.Exact() != f.Exact || managed != (g.Method != 0) ||
-			managed == (g.Module != 0) {
-			t.Errorf("frame %d = %+v, want %+v", i, g, f)
-		}
+		expect.True(t, g.IP == f.IP && g.Kind == f.UnwindKind() && g.Exact() == f.Exact &&
+			managed == (g.Method != 0) && managed != (g.Module != 0), "frame %d = %+v, want %+v", i, g, f)
 	}
 }
 
@@ -228,9 +220,8 @@ func TestUnknownCodeRefreshesTheTable(t *testing.T) {
 	a.tables.read = a.tables.read.Add(-tableRefresh)
 	must.Do(t, a.round())
 	samples := messages(t, out.Bytes())[wire.TypeSample]
-	if s := samples[0].(*wire.Sample); s.Gap != 0 || len(s.Frames) != 3 {
-		t.Errorf("%+v", s)
-	}
+	s := samples[0].(*wire.Sample)
+	expect.True(t, s.Gap == 0 && len(s.Frames) == 3, "%+v", s)
 }
 
 func TestToolGone(t *testing.T) {
@@ -250,9 +241,8 @@ func TestToolGone(t *testing.T) {
 func TestRawUnwritable(t *testing.T) {
 	f := &fake{world: fs.Build(fs.Root, fs.Managed), rounds: 1}
 	stream, _ := run(t, f, Config{RateHz: 1e6, Slots: 1, Raw: filepath.Join(t.TempDir(), "no", "such")})
-	if notes := messages(t, stream)[wire.TypeNote]; len(notes) != 1 {
-		t.Errorf("%d notes, want one that says why", len(notes))
-	}
+	notes := messages(t, stream)[wire.TypeNote]
+	expect.True(t, len(notes) == 1, "%d notes, want one that says why", len(notes))
 }
 
 // The source line of each managed address is sent once, before the first sample that contains it.
@@ -279,9 +269,7 @@ func TestSampleLines(t *testing.T) {
 			}
 		}
 	}
-	if samples != 3 || len(told) < 2 {
-		t.Errorf("%d samples, lines of %d addresses", samples, len(told))
-	}
+	expect.True(t, samples == 3 && len(told) >= 2, "%d samples, lines of %d addresses", samples, len(told))
 }
 
 func collections() uint32 {

@@ -38,15 +38,13 @@ func TestCopied(t *testing.T) {
 			got := 0
 			use := func(s *Stack) {
 				got++
-				if s.Merged.Gap != merge.GapNone || len(s.Frames) != 4 || s.Name != "worker" {
-					t.Errorf("gap %v, %d frames, thread %q", s.Merged.Gap, len(s.Frames), s.Name)
-				}
+				expect.True(t, s.Merged.Gap == merge.GapNone && len(s.Frames) == 4 && s.Name == "worker",
+					"gap %v, %d frames, thread %q", s.Merged.Gap, len(s.Frames), s.Name)
 			}
 			a.Copied(p, use)
 			a.Copied(p, use)
-			if got != 3 || f.rounds != 99 || g.rounds != 99 || g.suspended != 0 {
-				t.Errorf("%d stacks of 3 copies, %d and %d suspensions", got, 99-f.rounds, 99-g.rounds)
-			}
+			expect.True(t, got == 3 && f.rounds == 99 && g.rounds == 99 && g.suspended == 0,
+				"%d stacks of 3 copies, %d and %d suspensions", got, 99-f.rounds, 99-g.rounds)
 		})
 	}
 }
@@ -64,9 +62,8 @@ func TestCopiesCostNoTime(t *testing.T) {
 		a.Copied(&pool{world, []bool{true}}, use)
 	}
 	a.Once(0, use)
-	if want := []uint64{0, 0, 0, 0, 900}; !slices.Equal(times, want) {
-		t.Errorf("processor times %v, want %v", times, want)
-	}
+	want := []uint64{0, 0, 0, 0, 900}
+	expect.True(t, slices.Equal(times, want), "processor times %v, want %v", times, want)
 }
 
 // The first sample of a new thread has the thread's processor time, but no more than the time since the last
@@ -82,10 +79,9 @@ func TestFirstSampleTime(t *testing.T) {
 		{7, 15, 15, 200}} {
 		world.Capture.Thread.TID, f.cpu, f.now = c.tid, c.cpu, c.now
 		a.Once(0, func(s *Stack) {
-			if s.CPU != c.want {
-				t.Errorf("thread %d, %d ns used at %d: the sample has %d ns, want %d", c.tid, c.cpu,
-					c.now, s.CPU, c.want)
-			}
+			expect.True(t, s.CPU == c.want,
+				"thread %d, %d ns used at %d: the sample has %d ns, want %d", c.tid, c.cpu, c.now, s.CPU,
+				c.want)
 		})
 	}
 }

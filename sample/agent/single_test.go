@@ -63,9 +63,8 @@ var _ ThreadHost = (*fakeThreads)(nil)
 func runThreads(t *testing.T, f *fakeThreads) (map[wire.Type][]wire.Message, string) {
 	t.Helper()
 	defer func() {
-		if f.suspended != 0 || f.merged != 0 {
-			t.Errorf("%d threads left suspended, %d calls while one was", f.suspended, f.merged)
-		}
+		expect.True(t, f.suspended == 0 && f.merged == 0,
+			"%d threads left suspended, %d calls while one was", f.suspended, f.merged)
 	}()
 	return runHost(t, f)
 }
@@ -82,9 +81,8 @@ func TestSingleThreads(t *testing.T) {
 	f := &fakeThreads{fake: fake{world: fs.Build(fs.Root, fs.Managed, fs.Managed, fs.Native), rounds: 4},
 		answers: []clr.HRESULT{clr.CORPROF_E_STACKSNAPSHOT_UNSAFE}}
 	m, reason := runThreads(t, f)
-	if reason != "the process ended" || f.primes != 2 {
-		t.Errorf("%q, primed after %d walks", reason, f.primes)
-	}
+	expect.True(t, reason == "the process ended" && f.primes == 2,
+		"%q, primed after %d walks", reason, f.primes)
 	samples := m[wire.TypeSample]
 	if len(samples) != 3 { // four suspensions, one of them for the second try
 		t.Fatalf("%d samples", len(samples))
@@ -112,13 +110,9 @@ func checkStats(t *testing.T, stats []wire.Message, suspensions uint64, tries ma
 			got[s.Key] = s.Value
 		}
 	}
-	if !maps.Equal(got, tries) {
-		t.Errorf("tries %v, want %v", got, tries)
-	}
+	expect.True(t, maps.Equal(got, tries), "tries %v, want %v", got, tries)
 	for key, h := range times {
-		if h.Count() != suspensions {
-			t.Errorf("%s of %d suspensions, want %d", key, h.Count(), suspensions)
-		}
+		expect.True(t, h.Count() == suspensions, "%s of %d suspensions, want %d", key, h.Count(), suspensions)
 	}
 }
 
@@ -127,9 +121,8 @@ func TestSingleRefused(t *testing.T) {
 	f := &fakeThreads{fake: fake{world: fs.Build(fs.Root, fs.Managed), rounds: 100},
 		answers: []clr.HRESULT{clr.CORPROF_E_INCONSISTENT_WITH_FLAGS}}
 	m, reason := runThreads(t, f)
-	if !strings.Contains(reason, "INCONSISTENT_WITH_FLAGS") || f.rounds < 90 || len(m[wire.TypeBye]) != 1 {
-		t.Errorf("%q with %d rounds to go", reason, f.rounds)
-	}
+	expect.True(t, strings.Contains(reason, "INCONSISTENT_WITH_FLAGS") && f.rounds >= 90 &&
+		len(m[wire.TypeBye]) == 1, "%q with %d rounds to go", reason, f.rounds)
 }
 
 // A requested round gives the same stack as the stream, with names, and buffers nothing for a stream without
@@ -146,16 +139,13 @@ func TestOnce(t *testing.T) {
 		t.Run("runtime/"+c.name, func(t *testing.T) {
 			f := &fake{world: world, rounds: 99}
 			testOnce(t, New(f, Config{Slots: 4}, nil), c.thread, c.known, c.stacks)
-			if f.unpinned != 0 {
-				t.Errorf("%d names asked for while FunctionIDs could die", f.unpinned)
-			}
+			expect.True(t, f.unpinned == 0, "%d names asked for while FunctionIDs could die", f.unpinned)
 		})
 		t.Run("threads/"+c.name, func(t *testing.T) {
 			f := &fakeThreads{fake: fake{world: world, rounds: 99}, primes: 1}
 			testOnce(t, NewThreads(f, Config{Slots: 4}, nil), c.thread, c.known, c.stacks)
-			if f.merged != 0 || f.suspended != 0 {
-				t.Errorf("%d names asked for while a thread stood still, %d left so", f.merged, f.suspended)
-			}
+			expect.True(t, f.merged == 0 && f.suspended == 0,
+				"%d names asked for while a thread stood still, %d left so", f.merged, f.suspended)
 		})
 	}
 }
@@ -166,21 +156,16 @@ func testOnce(t *testing.T, a *Agent, thread clr.ThreadID, known, stacks int) {
 		got := 0
 		round := a.Once(thread, func(s *Stack) {
 			got++
-			if s.Merged.Gap != merge.GapNone || len(s.Frames) != 4 || s.Name != "worker" || s.Table == nil {
-				t.Errorf("gap %v, %d frames, thread %q", s.Merged.Gap, len(s.Frames), s.Name)
-			}
-			if name, module := a.Name(s.Frames[2].Function); name == "" || module != "/app/t.dll" {
-				t.Errorf("the method is %q of %q", name, module)
-			}
+			expect.True(t, s.Merged.Gap == merge.GapNone && len(s.Frames) == 4 && s.Name == "worker" &&
+				s.Table != nil, "gap %v, %d frames, thread %q", s.Merged.Gap, len(s.Frames), s.Name)
+			name, module := a.Name(s.Frames[2].Function)
+			expect.True(t, name != "" && module == "/app/t.dll", "the method is %q of %q", name, module)
 		})
-		if got != stacks || round.Known != known || round.Refused != "" ||
-			round.Suspensions != uint64(stacks*(n+1)) {
-			t.Errorf("%d stacks, %+v", got, round)
-		}
+		expect.True(t, got == stacks && round.Known == known && round.Refused == "" &&
+			round.Suspensions == uint64(stacks*(n+1)), "%d stacks, %+v", got, round)
 	}
-	if a.stream.Out.Len() != 0 || a.use != nil {
-		t.Errorf("%d bytes are left for nobody", a.stream.Out.Len())
-	}
+	expect.True(t, a.stream.Out.Len() == 0 && a.use == nil,
+		"%d bytes are left for nobody", a.stream.Out.Len())
 }
 
 // swapping is a process in which one library replaces another: an older table has the old library's name and
@@ -261,10 +246,9 @@ func TestSwappedModules(t *testing.T) {
 		f.fakeThreads = fakeThreads{fake: fake{world: fs.Build(fs.Root, fs.Managed, fs.Native), rounds: 4}}
 		m, reason := runHost(t, f)
 		samples := m[wire.TypeSample]
-		if len(samples) != c.samples || f.walked != 0 {
-			t.Errorf("%s: %d samples, %d walks of the CLR's from a wrong seed; %s", c.name,
-				len(samples), f.walked, reason)
-		}
+		expect.True(t, len(samples) == c.samples && f.walked == 0,
+			"%s: %d samples, %d walks of the CLR's from a wrong seed; %s", c.name, len(samples), f.walked,
+			reason)
 		for _, s := range samples {
 			whole := s.(*wire.Sample).Gap == 0
 			expect.Equal(t, whole, c.right, "%s: %+v", c.name, s)

@@ -42,16 +42,14 @@ func TestAlarm(t *testing.T) {
 		wait := func() { done <- a.Wait() }
 		begin := time.Now()
 		a.Set(late)
-		if a.Wait(); time.Since(begin) < late {
-			t.Errorf("went off after %v", time.Since(begin))
-		}
+		a.Wait()
+		expect.True(t, time.Since(begin) >= late, "went off after %v", time.Since(begin))
 		a.Set(soon)
 		time.Sleep(2 * soon) // it has gone off while nothing waited
 		begin = time.Now()
 		a.Set(late)
-		if a.Wait(); time.Since(begin) < late {
-			t.Errorf("put off, it went off after %v", time.Since(begin))
-		}
+		a.Wait()
+		expect.True(t, time.Since(begin) >= late, "put off, it went off after %v", time.Since(begin))
 		begin = time.Now()
 		a.Set(soon)
 		go wait()
@@ -67,12 +65,10 @@ func TestAlarm(t *testing.T) {
 		go wait()
 		time.Sleep(soon)
 		expect.True(t, len(done) == 0, "went off twice")
-		if a.Close(); waited(t, "closed", done) {
-			t.Error("went off when it was closed")
-		}
+		a.Close()
+		expect.True(t, !waited(t, "closed", done), "went off when it was closed")
 		a.Set(1) // late, which is allowed
-		if time.Sleep(soon); a.Wait() {
-			t.Error("went off after it was closed")
-		}
+		time.Sleep(soon)
+		expect.True(t, !a.Wait(), "went off after it was closed")
 	})
 }

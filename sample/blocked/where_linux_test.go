@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
@@ -31,7 +32,6 @@ func TestWhereInNamespace(t *testing.T) {
 		must.True(t, time.Now().Before(end), "thread 1 of process %d was not found", pid)
 		time.Sleep(10 * time.Millisecond)
 	}
-	if _, _, ok := w.where(uint64(pid)); ok {
-		t.Error("our number of the thread is taken for the process's own")
-	}
+	_, _, ok := w.where(uint64(pid))
+	expect.True(t, !ok, "our number of the thread is taken for the process's own")
 }

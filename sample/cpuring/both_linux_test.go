@@ -39,9 +39,8 @@ func TestBoth(t *testing.T) {
 		s.Remove(tid)
 	}
 	must.Do(t, s.AddBoth(tid))
-	if n := user(rounds); n < 30 || n > 70 {
-		t.Errorf("both: %d hits in 50 ms of user code", n)
-	}
+	n := user(rounds)
+	expect.True(t, n >= 30 && n <= 70, "both: %d hits in 50 ms of user code", n)
 }
 
 // With Wake, a sample makes a ring readable; without, only a ring that is half full.
@@ -62,8 +61,7 @@ func TestWake(t *testing.T) {
 		}
 		n, err := unix.Poll(fds, 0)
 		s.Close()
-		if must.Do(t, err); n > 0 != wake {
-			t.Errorf("Wake %v: %d rings are readable", wake, n)
-		}
+		must.Do(t, err)
+		expect.True(t, n > 0 == wake, "Wake %v: %d rings are readable", wake, n)
 	}
 }

@@ -1,11 +1,12 @@
 package cpuring
 
 import (
-	"github.com/seedwalk/seedwalk/testkit/expect"
-	"github.com/seedwalk/seedwalk/testkit/must"
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 const ms = 1000000
@@ -25,22 +26,19 @@ func TestPeriods(t *testing.T) {
 		must.True(t, p >= ms-ms/4 && p <= ms+ms/4, "a period of %d", p)
 		sum += p
 	}
-	if mean := sum / 10000; mean < 990000 || mean > 1010000 {
-		t.Errorf("a mean of %d", mean)
-	}
+	mean := sum / 10000
+	expect.True(t, mean >= 990000 && mean <= 1010000, "a mean of %d", mean)
 }
 
 // Of a first period, only the first hit counts. Then the clock gets a new period, and another one after
 // several hits.
 func TestHits(t *testing.T) {
 	p := period{whole: ms, now: ms / 10, first: true}
-	if counts, renew := p.hit(5, nil); !counts || !renew {
-		t.Error("the first hit does not count, or leaves the period as it is")
-	}
+	counts, renew := p.hit(5, nil)
+	expect.True(t, counts && renew, "the first hit does not count, or leaves the period as it is")
 	p.renewed(ms, ms/10, 100)
-	if counts, _ := p.hit(99, nil); counts {
-		t.Error("a hit before the new period counts")
-	}
+	counts, _ = p.hit(99, nil)
+	expect.True(t, !counts, "a hit before the new period counts")
 	for i := range renewAfter {
 		counts, renew := p.hit(100+uint64(i), nil)
 		expect.True(t, counts && renew == (i == renewAfter-1), "hit %d: %v %v", i, counts, renew)
@@ -62,9 +60,7 @@ func TestThinEarlyHits(t *testing.T) {
 			t.Fatal("a new period")
 		}
 	}
-	if counted < 900 || counted > 1100 {
-		t.Errorf("%d of 10000 hits count, want a tenth", counted)
-	}
+	expect.True(t, counted >= 900 && counted <= 1100, "%d of 10000 hits count, want a tenth", counted)
 }
 
 // Missing hits are time in the kernel, if there are enough of them to tell.

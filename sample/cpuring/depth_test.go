@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // The worst thread becomes deep whenever its copies have just become small.
@@ -33,9 +34,8 @@ func TestDepth(t *testing.T) {
 	d = depth{}
 	draw := rand.New(rand.NewPCG(1, 2))
 	for range samples {
-		if d.sampled(uint64(draw.IntN(2))*15<<10, false, 16<<10); d.small {
-			t.Fatal("a stack with little room is copied small")
-		}
+		d.sampled(uint64(draw.IntN(2))*15<<10, false, 16<<10)
+		must.True(t, !d.small, "a stack with little room is copied small")
 	}
 }
 

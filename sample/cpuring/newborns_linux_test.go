@@ -161,15 +161,11 @@ func TestBirth(t *testing.T) {
 	b := &Birth{by: c}
 	n.births[7], n.creators[6] = b, c
 	for i, want := range []bool{true, false} {
-		if b.first(3) != want {
-			t.Errorf("hit %d on a CPU counts: %v", i, !want)
-		}
+		expect.True(t, b.first(3) == want, "hit %d on a CPU counts: %v", i, !want)
 	}
 	expect.True(t, b.first(2) && b.Covers(math.MaxUint64), "the copy of another CPU does not count")
-	if kid := n.Born(&perfevent.Record{TID: 8, Parent: 7, Time: 200}); kid == nil || kid.by != c ||
-		c.last != 200 {
-		t.Errorf("a thread of a thread with copies: %+v", kid)
-	}
+	kid := n.Born(&perfevent.Record{TID: 8, Parent: 7, Time: 200})
+	expect.True(t, kid != nil && kid.by == c && c.last == 200, "a thread of a thread with copies: %+v", kid)
 	expect.True(t, n.Born(&perfevent.Record{TID: 9, Parent: 6, Time: 99}) == nil,
 		"a thread is older than the clocks of its creator, and has copies")
 	if n.lose(5); b.first(5) || !b.first(4) {

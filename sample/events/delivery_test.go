@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // The frames that deliver an event are learned from two kinds of event and removed, with the one calling
@@ -46,9 +48,8 @@ func TestDelivery(t *testing.T) {
 	mine := slices.Clone(wait)
 	d.learn(1, mine)
 	clear(mine)
-	if d.learn(2, stop); d.n != 3 {
-		t.Errorf("%d frames in common after the caller has used its slice again", d.n)
-	}
+	d.learn(2, stop)
+	expect.True(t, d.n == 3, "%d frames in common after the caller has used its slice again", d.n)
 }
 
 // lateAlarm is an alarm whose goroutine notices its end when it is let go.

@@ -6,6 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/sample/target"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // A futex word counts as a pthread mutex only if all of its fields agree.
@@ -42,10 +43,9 @@ func TestMutexOf(t *testing.T) {
 	} {
 		w := good
 		c.change(&w)
-		if got := w.native(7, threads, c.leaf, c.image); got.Owner != c.want.Owner ||
-			got.Kind != c.want.Kind {
-			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
-		}
+		got := w.native(7, threads, c.leaf, c.image)
+		expect.True(t, got.Owner == c.want.Owner && got.Kind == c.want.Kind,
+			"%s: %+v, want %+v", c.name, got, c.want)
 	}
 }
 
@@ -70,9 +70,8 @@ func TestWaiterNames(t *testing.T) {
 		{"two", waiter{data: le(0x1000, 0x2000)}, 2},
 		{"has given it back", waiter{data: le(0x1000), in: "System.Threading.Monitor.Wait"}, 0},
 	} {
-		if got := c.w.names(all); len(got) != c.want {
-			t.Errorf("%s: %#x", c.name, got)
-		}
+		got := c.w.names(all)
+		expect.True(t, len(got) == c.want, "%s: %#x", c.name, got)
 	}
 }
 
@@ -99,9 +98,7 @@ func TestConfirmEnded(t *testing.T) {
 	})
 	for tid, want := range map[uint32]Lock{1: {SlimLock, 0x1000, 9, false}, 2: {SlimLock, 0x2000, 8, true},
 		3: {Kind: SlimLock}, 4: {SlimLock, 0x4000, 5, false}} {
-		if found[tid] != want {
-			t.Errorf("thread %d: %+v, want %+v", tid, found[tid], want)
-		}
+		expect.True(t, found[tid] == want, "thread %d: %+v, want %+v", tid, found[tid], want)
 	}
 }
 
@@ -146,9 +143,8 @@ func TestReadCallRestarted(t *testing.T) {
 		mem[0] = 2
 		s := &Process{target: &target.Process{Mem: mem}}
 		th := Thread{Regs: context.FromAMD64(g)}
-		if s.ReadCall(&th, live.Stood{Call: c.call}); th.word.ok != c.ok || th.limited != c.limited ||
-			th.block != c.block {
-			t.Errorf("%s: ok %v, limited %v, block %d", c.name, th.word.ok, th.limited, th.block)
-		}
+		s.ReadCall(&th, live.Stood{Call: c.call})
+		expect.True(t, th.word.ok == c.ok && th.limited == c.limited && th.block == c.block,
+			"%s: ok %v, limited %v, block %d", c.name, th.word.ok, th.limited, th.block)
 	}
 }

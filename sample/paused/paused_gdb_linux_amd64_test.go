@@ -69,9 +69,7 @@ func TestPausedGDB(t *testing.T) {
 		}
 		seen++
 	}
-	if seen != len(l.Stacks) {
-		t.Errorf("gdb showed %d of %d threads\n%s", seen, len(l.Stacks), out)
-	}
+	expect.True(t, seen == len(l.Stacks), "gdb showed %d of %d threads\n%s", seen, len(l.Stacks), out)
 }
 
 // alias reports whether two names may be of one function: a C library has several names for some.
@@ -118,9 +116,8 @@ func TestPausedKernelCore(t *testing.T) {
 	defer m.Close()
 	loader := live.NewLoader(0)
 	loader.Image = m.Image
-	if core.Threads[0].TID != uint32(pid) || core.Threads[0].Signal != int(syscall.SIGSEGV) {
-		t.Errorf("thread %d with signal %d brought it down", core.Threads[0].TID, core.Threads[0].Signal)
-	}
+	expect.True(t, core.Threads[0].TID == uint32(pid) && core.Threads[0].Signal == int(syscall.SIGSEGV),
+		"thread %d with signal %d brought it down", core.Threads[0].TID, core.Threads[0].Signal)
 	paused := New(context.ArchAMD64, m, loader, m.Maps())
 	truths := 0
 	for i := range core.Threads {
@@ -133,13 +130,11 @@ func TestPausedKernelCore(t *testing.T) {
 			continue
 		}
 		truths++
-		if got := chainOf(&s); len(got) < len(want) || len(got) > len(want)+1 ||
-			!slices.Equal(got[:len(want)], want) {
-			t.Errorf("thread %d:\n got %v\nwant %v", c.TID, got, want)
-		}
+		got := chainOf(&s)
+		expect.True(t, len(got) >= len(want) && len(got) <= len(want)+1 &&
+			slices.Equal(got[:len(want)], want), "thread %d:\n got %v\nwant %v", c.TID, got, want)
 	}
-	if t.Logf("%d threads, %d that know their stacks", len(core.Threads),
-		truths); len(core.Threads) != threads+1 || truths != threads {
-		t.Errorf("%d threads, %d that know their stacks", len(core.Threads), truths)
-	}
+	t.Logf("%d threads, %d that know their stacks", len(core.Threads), truths)
+	expect.True(t, len(core.Threads) == threads+1 && truths == threads,
+		"%d threads, %d that know their stacks", len(core.Threads), truths)
 }

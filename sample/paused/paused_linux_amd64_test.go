@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/threadprog"
 
 	"github.com/seedwalk/seedwalk/context"
@@ -111,9 +112,7 @@ func TestPausedTruth(t *testing.T) {
 		})
 	}
 	t.Logf("%d walks, %d wrong", walks, wrong)
-	if walks < max(2000, *walksWanted) {
-		t.Error("too few walks")
-	}
+	expect.True(t, walks >= max(2000, *walksWanted), "too few walks")
 	goOn(t, mem, counts)
 }
 
@@ -157,9 +156,8 @@ func TestPausedStopped(t *testing.T) {
 		l := look(t, pid)
 		must.Equal(t, len(l.Stacks), 5, "stacks")
 		for _, s := range l.Stacks {
-			if s.Gap != merge.GapNone || len(s.Frames) < 3 {
-				t.Errorf("thread %d: %v at %#x, %d frames", s.TID, s.Gap, s.At, len(s.Frames))
-			}
+			expect.True(t, s.Gap == merge.GapNone && len(s.Frames) >= 3,
+				"thread %d: %v at %#x, %d frames", s.TID, s.Gap, s.At, len(s.Frames))
 		}
 		for i := 0; ; i++ {
 			if state, _ := stateOf(t, pid); state == "T" {
@@ -202,9 +200,7 @@ func TestPausedMany(t *testing.T) {
 	slices.Sort(held)
 	t.Logf("%d stacks in %v, stopped p50 %v, at most %v", len(l.Stacks), took,
 		held[len(held)/2], held[len(held)-1])
-	if len(l.Stacks) != 501 || bad > 0 {
-		t.Errorf("%d stacks, %d not whole", len(l.Stacks), bad)
-	}
+	expect.True(t, len(l.Stacks) == 501 && bad == 0, "%d stacks, %d not whole", len(l.Stacks), bad)
 }
 
 // same compares stacks frame by frame.
@@ -217,9 +213,8 @@ func same(t *testing.T, a, b *Stack) {
 	}
 	for i := range a.Frames {
 		x, y := &a.Frames[i], &b.Frames[i]
-		if x.IP != y.IP || x.SP != y.SP || x.Name != y.Name || x.Exact != y.Exact {
-			t.Errorf("thread %d frame %d: %#x %s and %#x %s", a.TID, i, x.IP, x.Name, y.IP, y.Name)
-		}
+		expect.True(t, x.IP == y.IP && x.SP == y.SP && x.Name == y.Name && x.Exact == y.Exact,
+			"thread %d frame %d: %#x %s and %#x %s", a.TID, i, x.IP, x.Name, y.IP, y.Name)
 	}
 }
 
@@ -231,24 +226,20 @@ func TestPausedCore(t *testing.T) {
 	l := look(t, pid)
 	file := filepath.Join(tempdir.New(t), "core")
 	must.Run(t, exec.Command(gcore, "-o", file, strconv.Itoa(pid)))
-	core, err := dump.Open(fmt.Sprintf("%s.%d", file, pid))
-	must.Do(t, err)
+	core := must.Get(dump.Open(fmt.Sprintf("%s.%d", file, pid)))(t)
 	m := dump.NewModules(core, nil)
 	defer m.Close()
 	loader := live.NewLoader(0)
 	loader.Image = m.Image
 	paused := New(context.ArchAMD64, m, loader, m.Maps())
-	if len(core.Threads) != len(l.Stacks) || len(core.Problems) != 0 {
-		t.Fatalf("%d threads in the core, %d live, %v", len(core.Threads), len(l.Stacks), core.Problems)
-	}
+	must.True(t, len(core.Threads) == len(l.Stacks) && len(core.Problems) == 0,
+		"%d threads in the core, %d live, %v", len(core.Threads), len(l.Stacks), core.Problems)
 	for i := range core.Threads {
 		c := &core.Threads[i]
 		th := paused.Read(c.TID, &c.Regs, c.Stood)
 		s := paused.Walk(&th)
 		j := slices.IndexFunc(l.Stacks, func(s Stack) bool { return s.TID == c.TID })
-		if j < 0 {
-			t.Fatalf("no thread %d", c.TID)
-		}
+		must.True(t, j >= 0, "no thread %d", c.TID)
 		same(t, &l.Stacks[j], &s)
 	}
 }
@@ -284,9 +275,8 @@ func TestPausedDeleted(t *testing.T) {
 			continue
 		}
 		for k := range s.Frames {
-			if s.Frames[k].IP != want.Frames[k].IP || s.Frames[k].SP != want.Frames[k].SP {
-				t.Errorf("from memory: frame %d at %#x, not %#x", k, s.Frames[k].IP, want.Frames[k].IP)
-			}
+			expect.True(t, s.Frames[k].IP == want.Frames[k].IP && s.Frames[k].SP == want.Frames[k].SP,
+				"from memory: frame %d at %#x, not %#x", k, s.Frames[k].IP, want.Frames[k].IP)
 		}
 	}
 }
@@ -306,10 +296,9 @@ func TestLookErrors(t *testing.T) {
 		{"ourselves", os.Getpid(), nil, "is this one"},
 		{"no such thread", pid, []int{1}, "has no thread 1"},
 	} {
-		if _, err := LookAt(c.pid, c.tids); err == nil || !strings.Contains(err.Error(), c.says) ||
-			strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v", c.name, err)
-		}
+		_, err := LookAt(c.pid, c.tids)
+		expect.True(t, err != nil && strings.Contains(err.Error(), c.says) &&
+			!strings.Contains(err.Error(), "\n"), "%s: %v", c.name, err)
 	}
 	if traced.Err != nil {
 		t.Skip("SKIPPED-CHECK: no gdb")
@@ -323,8 +312,6 @@ func TestLookErrors(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	time.Sleep(100 * time.Millisecond)
-	if _, err := LookAt(pid, []int{pid}); err == nil ||
-		!strings.Contains(err.Error(), "is traced by process") {
-		t.Errorf("traced: %v", err)
-	}
+	_, err := LookAt(pid, []int{pid})
+	expect.True(t, err != nil && strings.Contains(err.Error(), "is traced by process"), "traced: %v", err)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -290,9 +291,7 @@ func switched(t *testing.T, pid int, paused *Process) (whole int, why string) {
 			if strings.HasPrefix(f.Name, "on_") {
 				got = append(got, f.Name)
 			}
-			if f.Trust.Doubtful() {
-				t.Errorf("%s by %v", f.Name, f.Trust)
-			}
+			expect.True(t, !f.Trust.Doubtful(), "%s by %v", f.Name, f.Trust)
 		}
 		switch all := []string{"on_own", "on_stack", "on_high", "on_stack",
 			"on_low", "on_stack", "on_higher"}; {

@@ -20,6 +20,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/raw"
 	"github.com/seedwalk/seedwalk/stack/walk"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -51,9 +52,8 @@ func testReported(t *testing.T, argv ...string) {
 	for _, n := range c.gaps {
 		lost += n
 	}
-	if c.stacks < *reported || c.found != c.frames || lost*100 > c.stacks {
-		t.Errorf("%d stacks, %d of %d frames found, %d gaps", c.stacks, c.found, c.frames, lost)
-	}
+	expect.True(t, c.stacks >= *reported && c.found == c.frames && lost*100 <= c.stacks,
+		"%d stacks, %d of %d frames found, %d gaps", c.stacks, c.found, c.frames, lost)
 }
 
 // comparison counts frames.

@@ -178,12 +178,10 @@ func TestSignalAndCountOfEnded(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	if n, err := e.Count(); err != nil || n < uint64(used) {
-		t.Errorf("after the end: %d ns of %d, %v", n, used, err)
-	}
-	if _, err := OpenClock(w.tid, -1, Attr{Period: 1e6}); !errors.Is(err, ErrGone) {
-		t.Errorf("of an ended thread: %v", err)
-	}
+	n, err := e.Count()
+	expect.True(t, err == nil && n >= uint64(used), "after the end: %d ns of %d, %v", n, used, err)
+	_, err = OpenClock(w.tid, -1, Attr{Period: 1e6})
+	expect.True(t, errors.Is(err, ErrGone), "of an ended thread: %v", err)
 }
 
 // watchesThreadsOnly reports whether new processes inherit no events: Linux 5.13 or later.
@@ -216,9 +214,8 @@ func TestWatch(t *testing.T) {
 	}
 	cmd := exec.Command("/proc/self/exe", "-test.run=^$")
 	must.Do(t, cmd.Run())
-	if n, err := unix.Poll(fds, 10000); n == 0 {
-		t.Fatalf("nothing to read: %v", err)
-	}
+	n, err := unix.Poll(fds, 10000)
+	must.True(t, n != 0, "nothing to read: %v", err)
 	for began := time.Now(); !whole && time.Since(began) < time.Minute; read() {
 		var ready sync.WaitGroup
 		ready.Add(50)
@@ -306,9 +303,8 @@ func TestPeriodAndExec(t *testing.T) {
 	expect.True(t, e.ExcludesKernel(), "does not say that it excludes the kernel")
 	expect.Equal(t, e.SetPeriod(1e6), nil)
 	expect.True(t, e.SetPeriod(0) != nil, "a period of 0 was accepted")
-	if _, err := OpenClock(w.tid, 1<<20, Attr{Period: 1e6}); err == nil {
-		t.Error("an event of a CPU that is not there")
-	}
+	_, err = OpenClock(w.tid, 1<<20, Attr{Period: 1e6})
+	expect.True(t, err != nil, "an event of a CPU that is not there")
 }
 
 // All of this works for a user without privileges.
@@ -350,9 +346,8 @@ func TestWait(t *testing.T) {
 				wait.Short(time.Minute)
 			}
 		}
-		if n, err := r.Read(one); n != 1 || err != nil {
-			t.Fatalf("wait %d: %d bytes, %v", i, n, err)
-		}
+		n, err := r.Read(one)
+		must.True(t, n == 1 && err == nil, "wait %d: %d bytes, %v", i, n, err)
 	}
 	for range 2 { // the second one finds the descriptor in the poller
 		w.Write(one)
@@ -375,8 +370,7 @@ func TestQuiet(t *testing.T) {
 	must.Get(w.Write([]byte("1")))(t)
 	wait.Long(nil)
 	ready := func() int {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(wait.file.Fd()), Events: unix.POLLIN}}, 0)
-		must.Do(t, err)
+		n := must.Get(unix.Poll([]unix.PollFd{{Fd: int32(wait.file.Fd()), Events: unix.POLLIN}}, 0))(t)
 		return n
 	}
 	must.Equal(t, ready(), 1, "the epoll is not readable")
@@ -421,9 +415,8 @@ func TestLongAfterBirth(t *testing.T) {
 		must.Get(unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0))(t)
 	}
 	began := time.Now()
-	if wait.Long(watch.Waiting); time.Since(began) > 30*time.Second {
-		t.Error("Long has waited")
-	}
+	wait.Long(watch.Waiting)
+	expect.True(t, time.Since(began) <= 30*time.Second, "Long has waited")
 }
 
 func TestWaitForBirths(t *testing.T) {

@@ -66,9 +66,8 @@ func TestParseSample(t *testing.T) {
 		&r) || !r.Kernel || r.Regs != nil || r.Stack != nil {
 		t.Errorf("a kernel thread: %+v", r)
 	}
-	if _, ok := r.Registers(context.ArchAMD64); ok {
-		t.Error("registers of a sample without any")
-	}
+	_, ok = r.Registers(context.ArchAMD64)
+	expect.True(t, !ok, "registers of a sample without any")
 }
 
 func TestParseSampleARM64(t *testing.T) {
@@ -78,10 +77,9 @@ func TestParseSampleARM64(t *testing.T) {
 		t.Fatal("not parsed")
 	}
 	regs, ok := r.Registers(context.ArchARM64)
-	if g := regs.ARM64; !ok || g.X[0] != 0 || g.X[30] != 30 || g.Sp != 31 || g.PC != 32 ||
-		g.Known != 1<<31-1 {
-		t.Errorf("%+v", regs)
-	}
+	g := regs.ARM64
+	expect.True(t, ok && g.X[0] == 0 && g.X[30] == 30 && g.Sp == 31 && g.PC == 32 && g.Known == 1<<31-1,
+		"%+v", regs)
 }
 
 func TestParseOthers(t *testing.T) {
@@ -132,9 +130,8 @@ func TestBufferWraps(t *testing.T) {
 		head += uint64(len(r))
 		n := 0
 		b.Read(func(got []byte) {
-			if n++; !bytes.Equal(got, r) {
-				t.Errorf("record %d: %x, want %x", i, got, r)
-			}
+			n++
+			expect.True(t, bytes.Equal(got, r), "record %d: %x, want %x", i, got, r)
 		})
 		must.True(t, n == 1 && tail == head && b.Broken() == 0,
 			"record %d: %d read, head %d, tail %d", i, n, head, tail)
@@ -152,21 +149,18 @@ func TestBufferRefusesHostileSizes(t *testing.T) {
 		head, tail := c.head, uint64(0)
 		b := NewBuffer(data, &head, &tail)
 		b.Read(func(got []byte) { t.Errorf("%s: read %x", name, got) })
-		if tail != head || b.Broken() != 1 {
-			t.Errorf("%s: tail %d of %d, broken %d", name, tail, head, b.Broken())
-		}
+		expect.True(t, tail == head && b.Broken() == 1,
+			"%s: tail %d of %d, broken %d", name, tail, head, b.Broken())
 	}
 }
 
 func TestParseCPUs(t *testing.T) {
 	for list, want := range map[string]int{"0": 1, "0-3": 4, "0-1,4,6-7\n": 5} {
-		if got, ok := parseCPUs(list); !ok || len(got) != want {
-			t.Errorf("%q: %v", list, got)
-		}
+		got, ok := parseCPUs(list)
+		expect.True(t, ok && len(got) == want, "%q: %v", list, got)
 	}
 	for _, list := range []string{"", "a", "3-1", "0-99999999", "-1", "0,,1"} {
-		if got, ok := parseCPUs(list); ok {
-			t.Errorf("%q: %v", list, got)
-		}
+		got, ok := parseCPUs(list)
+		expect.True(t, !ok, "%q: %v", list, got)
 	}
 }

@@ -37,20 +37,17 @@ func ownTable(t *testing.T) (table *module.Table, own *module.Module) {
 func TestGoLibrary(t *testing.T) {
 	table, own := ownTable(t)
 	pid := os.Getppid() // another process, to which this program looks like a library
-	if got := GoLibrary(os.Getpid(), table); got != "" {
-		t.Errorf("%s is the program", got)
-	}
+	got := GoLibrary(os.Getpid(), table)
+	expect.True(t, got == "", "%s is the program", got)
 	expect.Equal(t, GoLibrary(pid, table), own.Path)
 	path := own.Path
 	own.Path = filepath.Join(filepath.Dir(path), "libseedwalk_profiler.so")
-	if got := GoLibrary(pid, table); got != "" {
-		t.Errorf("%s is ours", got)
-	}
+	got = GoLibrary(pid, table)
+	expect.True(t, got == "", "%s is ours", got)
 	own.Path = path
 	own.ELF = nil
-	if got := GoLibrary(pid, table); got != "" {
-		t.Errorf("%s is of Go", got)
-	}
+	got = GoLibrary(pid, table)
+	expect.True(t, got == "", "%s is of Go", got)
 }
 
 // A recording reports the library once, and only in a .NET program.

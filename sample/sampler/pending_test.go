@@ -45,10 +45,8 @@ func TestPendingCopies(t *testing.T) {
 		{got.More[0].Data, want.More[0].Data}, {got.Event.Payload, want.Event.Payload}} {
 		expect.Slices(t, pair[0], pair[1], "part %d", i)
 	}
-	if got.Event.TID != 7 || got.Time != 7 || got.Cpu != 3 || got.Wall != 4 || got.Stack.Addr != 1 ||
-		got.More[0].Addr != 2 {
-		t.Errorf("%+v", got)
-	}
+	expect.True(t, got.Event.TID == 7 && got.Time == 7 && got.Cpu == 3 && got.Wall == 4 &&
+		got.Stack.Addr == 1 && got.More[0].Addr == 2, "%+v", got)
 }
 
 func TestPendingIsBounded(t *testing.T) {
@@ -58,9 +56,8 @@ func TestPendingIsBounded(t *testing.T) {
 	for ; n < 100 && p.Add(&big); n++ {
 	}
 	expect.Equal(t, n, maxPendingBytes>>20, "MiB are held")
-	if p.Take(); !p.Add(&big) {
-		t.Error("no room after take")
-	}
+	p.Take()
+	expect.True(t, p.Add(&big), "no room after take")
 	p.Take()
 	for n = 0; n <= maxPending && p.Add(&Sample{}); n++ {
 	}
@@ -90,9 +87,8 @@ func TestHold(t *testing.T) {
 		e := New(0, Config{RateHz: 99}, target.New(0, context.ArchAMD64, nil, nil), io.Discard)
 		c.change(&e)
 		s := Sample{Capture: walk.Capture{TID: 5}}
-		if held := e.Hold(&s); held != c.held || len(e.Pending.Samples) == 1 != c.held {
-			t.Errorf("%s: held %v", c.name, held)
-		}
+		held := e.Hold(&s)
+		expect.True(t, held == c.held && len(e.Pending.Samples) == 1 == c.held, "%s: held %v", c.name, held)
 		e.Alarm.Close()
 	}
 }
@@ -139,10 +135,8 @@ func TestUnprovenCode(t *testing.T) {
 		regs := context.FromAMD64(context.AMD64{RIP: image + 0x110, Known: context.AMD64All})
 		regs.AMD64.GPR[context.RSP] = stack
 		frames, gap, _ := w.Walk(&walk.Capture{Regs: regs, Stack: memory.Run{Addr: stack, Data: data}})
-		if gap != c.want || len(frames) == 0 || frames[0].IP != image+0x110 ||
-			frames[len(frames)-1].Gap != c.want {
-			t.Errorf("%s: %v, %+v", c.name, gap, frames)
-		}
+		expect.True(t, gap == c.want && len(frames) > 0 && frames[0].IP == image+0x110 &&
+			frames[len(frames)-1].Gap == c.want, "%s: %v, %+v", c.name, gap, frames)
 	}
 }
 

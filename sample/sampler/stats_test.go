@@ -1,6 +1,10 @@
 package sampler
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
+)
 
 // Time without samples belongs to dropped samples, each once, unless it may be chance.
 func TestNoRoom(t *testing.T) {
@@ -18,8 +22,6 @@ func TestNoRoom(t *testing.T) {
 		{"more were dropped", 1000, 21, 10},
 		{"the number is wrong", 1000, 5, 0},
 	} {
-		if got := e.NoRoom(c.missing, c.dropped); got != c.want {
-			t.Errorf("%s: %d, want %d", c.name, got, c.want)
-		}
+		expect.Equal(t, e.NoRoom(c.missing, c.dropped), c.want, c.name)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/stack/walk"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -52,9 +53,8 @@ func TestSyscalls(t *testing.T) {
 			t.Errorf("%s: %v, %d reads", c.name, got, m.reads)
 		}
 		s.forget()
-		if s.Enters(c.ip); m.reads != 2 {
-			t.Errorf("%s: not read again after forget", c.name)
-		}
+		s.Enters(c.ip)
+		expect.True(t, m.reads == 2, "%s: not read again after forget", c.name)
 	}
 }
 
@@ -79,10 +79,8 @@ func TestMarkKernel(t *testing.T) {
 	} {
 		frames := []wire.Frame{c.leaf, {IP: 0x1002, Flags: wire.FrameExact}}
 		e.markKernel(c.in, frames)
-		if got := frames[0].Flags&wire.FrameKernel != 0; got != c.want ||
-			frames[1].Flags&wire.FrameKernel != 0 {
-			t.Errorf("%s: %v", c.name, got)
-		}
+		got := frames[0].Flags&wire.FrameKernel != 0
+		expect.True(t, got == c.want && frames[1].Flags&wire.FrameKernel == 0, "%s: %v", c.name, got)
 	}
 	e.markKernel(walk.InKernel, nil)
 }

@@ -22,10 +22,8 @@ func TestStarting(t *testing.T) {
 	defer cmd.Process.Kill()
 	var s Starting
 	s.Begin(cmd.Process.Pid)
-	if s.Began(cmd.Process.Pid+1) || !s.Began(cmd.Process.Pid) || s.Began(cmd.Process.Pid) ||
-		(*Starting)(nil).Began(1) {
-		t.Error("another process is the command, or it is twice")
-	}
+	expect.True(t, !s.Began(cmd.Process.Pid+1) && s.Began(cmd.Process.Pid) && !s.Began(cmd.Process.Pid) &&
+		!(*Starting)(nil).Began(1), "another process is the command, or it is twice")
 	if s.s.Load() == nil {
 		t.Skip("SKIPPED-CHECK: the kernel permits no perf events")
 	}
@@ -42,9 +40,8 @@ func TestStarting(t *testing.T) {
 		})
 		got.Rings.Read(func(*perfevent.Record) { hits++ })
 	}
-	if got.End(); hits == 0 {
-		t.Error("no sample of a busy process")
-	}
+	got.End()
+	expect.True(t, hits != 0, "no sample of a busy process")
 	s.End()
 	var none *Starting
 	expect.True(t, none.Take(1) == nil, "samples of nothing")
@@ -76,9 +73,8 @@ func TestStartStopped(t *testing.T) {
 		got.HandOver(func(*perfevent.Record) {})
 		got.Rings.Read(func(*perfevent.Record) {})
 		n, ok := got.Rings.Remove(uint32(cmd.Process.Pid))
-		if got.End(); !ok || n.Counted == 0 {
-			t.Errorf("%d ns of the program are counted, %v", n.Counted, ok)
-		}
+		got.End()
+		expect.True(t, ok && n.Counted != 0, "%d ns of the program are counted, %v", n.Counted, ok)
 	}
 }
 

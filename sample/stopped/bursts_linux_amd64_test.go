@@ -42,9 +42,8 @@ func startBursts(t *testing.T) *bursts {
 	must.Do(t, errors.Join(err1, err2, b.cmd.Start()))
 	t.Cleanup(func() { b.cmd.Process.Kill(); b.cmd.Wait() })
 	b.in, b.out = in, bufio.NewReader(out)
-	if line, err := b.out.ReadString('\n'); err != nil || line != "ready\n" {
-		t.Fatalf("%q %v", line, err)
-	}
+	line, err := b.out.ReadString('\n')
+	must.True(t, err == nil && line == "ready\n", "%q %v", line, err)
 	return b
 }
 
@@ -53,9 +52,8 @@ func (b *bursts) end(t *testing.T) float64 {
 	t.Helper()
 	b.in.Close()
 	var first, second float64
-	if _, err := fmt.Fscan(b.out, &first, &second); err != nil {
-		t.Fatal(err)
-	}
+	_, err := fmt.Fscan(b.out, &first, &second)
+	must.Do(t, err)
 	return first / (first + second)
 }
 
@@ -132,9 +130,8 @@ func TestOutsideBursts(t *testing.T) {
 	t.Logf("burst_a: %.1f %% of %.0f samples, exactly %.1f %%", 100*share, n, 100*want)
 	expect.True(t, math.Abs(share-want) <= most, "more than %.1f points apart; %v", 100*most, got.notes)
 	process := got.usage[wire.ProcessTID]
-	if process == nil || process.CPUNanos == 0 || len(got.usage) < 3 {
-		t.Errorf("the processor time is not accounted for: %v", got.usage)
-	}
+	expect.True(t, process != nil && process.CPUNanos != 0 && len(got.usage) >= 3,
+		"the processor time is not accounted for: %v", got.usage)
 }
 
 // countHits counts samples of processor time by the first range that holds one of their frames.

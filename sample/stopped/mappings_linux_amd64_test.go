@@ -116,9 +116,8 @@ func TestRefreshPauses(t *testing.T) {
 			changed++
 		}
 	}
-	if took := time.Since(began); took < 3*target.MapsPause*v.takes {
-		t.Errorf("%d lists in %v", v.lists, took)
-	}
+	took := time.Since(began)
+	expect.True(t, took >= 3*target.MapsPause*v.takes, "%d lists in %v", v.lists, took)
 	table := tg.Table
 	expect.Equal(t, changed, 1, "changes")
 	v.maps = append(v.maps, live.Mapping{Start: 0x3000, End: 0x4000, Exec: true})
@@ -155,7 +154,6 @@ func TestLearn(t *testing.T) {
 	expect.True(t, tg.Table.IsManaged(0x2800) && !tg.Table.IsManaged(0x4800),
 		"the table is of other mappings")
 	v.maps = append(v.maps, code(0xa000, 0xb000))
-	if tg.Learnt = time.Now().Add(time.Hour); tg.Learn(0xa000) {
-		t.Error("learned again too soon")
-	}
+	tg.Learnt = time.Now().Add(time.Hour)
+	expect.True(t, !tg.Learn(0xa000), "learned again too soon")
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/sample/target"
 	"github.com/seedwalk/seedwalk/stack/walk"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // stackMemory is a process with a stack at addr.
@@ -65,9 +66,8 @@ func TestAddRest(t *testing.T) {
 			e.Target = &target.Process{Mem: &stackMemory{base, now[:c.size]}}
 			k := walk.Capture{Stack: memory.Run{Addr: base, Data: data}, Cut: true}
 			got := e.addRest(&k, c.frame, c.sp)
-			if got != (c.want > c.copied) || !bytes.Equal(k.Stack.Data, want) {
-				t.Errorf("%v, %d bytes, want %d", got, len(k.Stack.Data), len(want))
-			}
+			expect.True(t, got == (c.want > c.copied) && bytes.Equal(k.Stack.Data, want),
+				"%v, %d bytes, want %d", got, len(k.Stack.Data), len(want))
 		})
 	}
 }

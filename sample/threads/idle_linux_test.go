@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 const msec = int64(time.Millisecond)
@@ -27,10 +29,8 @@ func TestClock(t *testing.T) {
 		{502, 8, false, true, 0}, {582, 8, false, true, 502}, // the time has been set back
 	} {
 		c.saw(s.at*msec, s.ran, !s.lost)
-		if c.Idle != s.still || c.IdleSpan.Till != s.till*msec {
-			t.Errorf("look %d: still %v until %d, want %v until %d", i, c.Idle,
-				c.IdleSpan.Till/msec, s.still, s.till)
-		}
+		expect.True(t, c.Idle == s.still && c.IdleSpan.Till == s.till*msec,
+			"look %d: still %v until %d, want %v until %d", i, c.Idle, c.IdleSpan.Till/msec, s.still, s.till)
 	}
 }
 
@@ -48,15 +48,12 @@ func TestClockIsDue(t *testing.T) {
 		}
 		return looks
 	}
-	if n := run(10_000, 1); n > 22 {
-		t.Errorf("%d looks in ten seconds at a clock that moves", n)
-	}
-	if n := run(10_000, 1<<40); n < 100 || n > 126 {
-		t.Errorf("%d looks in ten seconds at a clock that stands", n)
-	}
-	if now -= 3_600_000 * msec; !c.due(now) {
-		t.Error("not due though the time has been set back")
-	}
+	n := run(10_000, 1)
+	expect.True(t, n <= 22, "%d looks in ten seconds at a clock that moves", n)
+	n = run(10_000, 1<<40)
+	expect.True(t, n >= 100 && n <= 126, "%d looks in ten seconds at a clock that stands", n)
+	now -= 3_600_000 * msec
+	expect.True(t, c.due(now), "not due though the time has been set back")
 }
 
 // busy is a simulated thread that runs between pairs of times, on a kernel with ticks.
@@ -117,8 +114,6 @@ func TestCalm(t *testing.T) {
 				l, visited, until = c.IdleSpan, now, end
 			}
 		}
-		if rests == 0 {
-			t.Errorf("run %d: never rests", run)
-		}
+		expect.True(t, rests != 0, "run %d: never rests", run)
 	}
 }

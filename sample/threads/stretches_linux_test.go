@@ -5,6 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // Stretches cover a twentieth of the time, or less if they have many events. Their period fits.
@@ -21,9 +24,8 @@ func TestGap(t *testing.T) {
 		draws, sum := rand.New(rand.NewPCG(1, 2)), time.Duration(0)
 		for range 100000 {
 			g := Gap(c.events, draws.ExpFloat64())
-			if sum += g; g > longestGap {
-				t.Fatalf("a gap of %v", g)
-			}
+			sum += g
+			must.True(t, g <= longestGap, "a gap of %v", g)
 		}
 		if mean := sum / 100000; (mean - c.mean).Abs() > c.mean/30 {
 			t.Errorf("%d events: a mean gap of %v, want %v", c.events, mean, c.mean)
@@ -52,11 +54,9 @@ func TestStretchesWanted(t *testing.T) {
 		{9000, 9, false}, {9000, 0, true}, {9000, 9, false},
 	} {
 		now, switches, s.Created = now.Add(countEvery), switches+c.rate*4, c.created
-		if s.On = s.Wanted(now, switches); s.On != c.want {
-			t.Errorf("%d: %v, want %v", i, s.On, c.want)
-		}
-		if s.Wanted(now.Add(countEvery/2), switches) != s.On {
-			t.Errorf("%d: another answer before it is due", i)
-		}
+		s.On = s.Wanted(now, switches)
+		expect.True(t, s.On == c.want, "%d: %v, want %v", i, s.On, c.want)
+		expect.True(t, s.Wanted(now.Add(countEvery/2), switches) == s.On,
+			"%d: another answer before it is due", i)
 	}
 }

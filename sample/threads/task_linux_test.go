@@ -1,12 +1,13 @@
 package threads
 
 import (
-	"github.com/seedwalk/seedwalk/testkit/expect"
 	"math"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 func TestCounters(t *testing.T) {
@@ -21,9 +22,8 @@ func TestCounters(t *testing.T) {
 		{"", Counters{}, false},
 		{"1 2 3 4\n", Counters{1, 2, 3}, false},
 	} {
-		if got, ok := parseCounters([]byte(c.text)); ok != c.ok || got != c.want {
-			t.Errorf("%q: %+v, %v", c.text, got, ok)
-		}
+		got, ok := parseCounters([]byte(c.text))
+		expect.True(t, ok == c.ok && got == c.want, "%q: %+v, %v", c.text, got, ok)
 	}
 }
 
@@ -44,9 +44,8 @@ func TestWhere(t *testing.T) {
 		{"-1 0x7ffd10 0x11112222333344445\n", Running, 0, 0},
 		{"-1 0xffffffffffffffff 0x8000000000000000", Blocked, 1<<64 - 1, 1 << 63},
 	} {
-		if w, sp, ip := parseWhere([]byte(c.text)); w != c.want || sp != c.sp || ip != c.ip {
-			t.Errorf("%q: %v %#x %#x", c.text, w, sp, ip)
-		}
+		w, sp, ip := parseWhere([]byte(c.text))
+		expect.True(t, w == c.want && sp == c.sp && ip == c.ip, "%q: %v %#x %#x", c.text, w, sp, ip)
 	}
 }
 
@@ -140,9 +139,8 @@ func TestWallTime(t *testing.T) {
 		if left := visits*ms - all; left < -maxUnsampled || left > 2*maxUnsampled {
 			t.Errorf("%s: samples of %d ms", c.name, all/ms)
 		}
-		if got := (100*standing + all/2) / max(all, 1); got != c.want {
-			t.Errorf("%s: %d %% stood, want %d", c.name, got, c.want)
-		}
+		got := (100*standing + all/2) / max(all, 1)
+		expect.True(t, got == c.want, "%s: %d %% stood, want %d", c.name, got, c.want)
 	}
 }
 
@@ -150,19 +148,15 @@ func TestWallTime(t *testing.T) {
 // have found a running thread blocked.
 func TestWallTimeOfMisjudgedVisits(t *testing.T) {
 	k := Task{Armed: true, Unsampled: 30}
-	if got := k.Worked(10); got != 10 || k.Unsampled != 30 {
-		t.Errorf("%d, unsampled %d", got, k.Unsampled)
-	}
-	if got := k.Stood(); got != 20 || k.Unsampled != 0 || k.Ran != 0 {
-		t.Errorf("%d, left %+v", got, k)
-	}
+	got := k.Worked(10)
+	expect.True(t, got == 10 && k.Unsampled == 30, "%d, unsampled %d", got, k.Unsampled)
+	got = k.Stood()
+	expect.True(t, got == 20 && k.Unsampled == 0 && k.Ran == 0, "%d, left %+v", got, k)
 	k.Worked(10)
-	if k.Unsampled = 4; k.Stood() != 0 || k.Ran != -6 {
-		t.Errorf("left %d", k.Ran)
-	}
-	if k.Ran += 26; k.Worked(10) != 20 {
-		t.Errorf("left %d", k.Ran)
-	}
+	k.Unsampled = 4
+	expect.True(t, k.Stood() == 0 && k.Ran == -6, "left %d", k.Ran)
+	k.Ran += 26
+	expect.True(t, k.Worked(10) == 20, "left %d", k.Ran)
 }
 
 // With more threads than open files, the others are read all the same.
@@ -172,9 +166,8 @@ func TestPlaces(t *testing.T) {
 	a, b := &Task{TID: uint32(os.Getpid()), Stat: -1, Place: -1},
 		&Task{TID: uint32(os.Getpid()), Stat: -1, Place: -1}
 	for _, k := range []*Task{a, b} {
-		if w, _, _ := f.WhereIs(k); w == Ended {
-			t.Errorf("%+v has ended", k)
-		}
+		w, _, _ := f.WhereIs(k)
+		expect.True(t, w != Ended, "%+v has ended", k)
 	}
 	expect.True(t, a.Place >= 0 && b.Place < 0 && f.places == 1,
 		"open: %d, %d; %d counted", a.Place, b.Place, f.places)
@@ -189,7 +182,6 @@ func TestStateIn(t *testing.T) {
 		expect.Equal(t, State([]byte(stat)), want, "%q", stat)
 	}
 	b, _ := os.ReadFile("/proc/self/stat")
-	if s := State(b); !strings.ContainsRune("RSD", rune(s)) {
-		t.Errorf("%q", s)
-	}
+	s := State(b)
+	expect.True(t, strings.ContainsRune("RSD", rune(s)), "%q", s)
 }

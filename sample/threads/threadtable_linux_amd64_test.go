@@ -39,9 +39,8 @@ func TestSleepersAreCheap(t *testing.T) {
 		r.List(begin.Add(time.Duration(now)), 0)
 		r.Visits(begin.UnixNano()+now, func(k *Task) {
 			s, ok := r.Look(k, begin.UnixNano()+now, period)
-			if visits++; !ok {
-				t.Errorf("thread %d has ended", k.TID)
-			}
+			visits++
+			expect.True(t, ok, "thread %d has ended", k.TID)
 			if k.Rest = true; s.Rested { // as after a stack has been walked
 				rests++
 			}
@@ -58,9 +57,8 @@ func TestSleepersAreCheap(t *testing.T) {
 	quiet := calls(50 * second)
 	rest := calls(170 * second)
 	all := uint64(len(*came))
-	if all != threads+1 || len(*gone) != 0 || r.Listing != 1 {
-		t.Errorf("%d threads have come, %d gone, %d listings", all, len(*gone), r.Listing)
-	}
+	expect.True(t, all == threads+1 && len(*gone) == 0 && r.Listing == 1,
+		"%d threads have come, %d gone, %d listings", all, len(*gone), r.Listing)
 	expect.Equal(t, visits, rests+int(all), "visits, %d of threads that rested", rests)
 	t.Logf("%d threads: %d calls of the kernel in ten seconds, %d in the next forty, %d in two minutes more",
 		all, first, quiet, rest)
@@ -103,17 +101,14 @@ func ranBetween(t *testing.T, watched bool) {
 		}
 		return n
 	}
-	if visits(2); last == nil || last.Rested {
-		t.Fatal("rests before its stack is known")
-	}
+	visits(2)
+	must.True(t, last != nil && !last.Rested, "rests before its stack is known")
 	for i := range 8 {
 		k.Rest = true // its stack has been read
-		if visits(3); !k.Rest {
-			t.Fatalf("%d: does not rest", i)
-		}
-		if n := visits(200); watched != (n == 0) {
-			t.Errorf("%d: %d visits in twenty seconds", i, n)
-		}
+		visits(3)
+		must.True(t, k.Rest, "%d: does not rest", i)
+		n := visits(200)
+		expect.True(t, watched == (n == 0), "%d: %d visits in twenty seconds", i, n)
 		rested := k.Visited
 		run()
 		threadprog.Settle(t, pid, 0)
@@ -127,16 +122,13 @@ func ranBetween(t *testing.T, watched bool) {
 		}
 		running := *last
 		old, all := last.Leave(Blocked), running.Leave(Running)
-		if old == 0 || all/2 != old || last.Passed < old || running.Passed > step/2 {
-			t.Errorf("%d: %d of %d ms to its old stack, %d if it runs", i, old/1e6,
-				(last.Passed+old)/1e6, all/1e6)
-		}
+		expect.True(t, old != 0 && all/2 == old && last.Passed >= old && running.Passed <= step/2,
+			"%d: %d of %d ms to its old stack, %d if it runs", i, old/1e6, (last.Passed+old)/1e6, all/1e6)
 		if !watched && last.Stood != 0 {
 			t.Errorf("%d: %d ms of its old stack though nobody has looked", i, last.Stood/1e6)
 		}
-		if k.Visited != now || accounted != now-begin {
-			t.Errorf("%d: %d of %d ms accounted for", i, accounted/1e6, (now-begin)/1e6)
-		}
+		expect.True(t, k.Visited == now && accounted == now-begin,
+			"%d: %d of %d ms accounted for", i, accounted/1e6, (now-begin)/1e6)
 	}
 }
 
@@ -205,9 +197,7 @@ func TestListed(t *testing.T) {
 		r.List(now, 0)
 		return r.Listing - was
 	}
-	if list(0) != 1 || !slices.Equal(*came, []uint32{uint32(pid)}) {
-		t.Fatalf("%v", *came)
-	}
+	must.True(t, list(0) == 1 && slices.Equal(*came, []uint32{uint32(pid)}), "%v", *came)
 	other := &Task{TID: 1 << 30, Stat: -1, Place: -1}
 	delete(r.Tasks, uint32(pid)) // as if another thread was there before
 	r.Tasks[other.TID] = other
@@ -218,10 +208,8 @@ func TestListed(t *testing.T) {
 	threadprog.Settle(t, pid, 0)
 	r.Due = math.MaxInt64
 	expect.Equal(t, list(ListEvery/2), 0, "listed soon again")
-	if list(ListEvery) != 1 || len(*came) != 2 || !slices.Equal(*gone, []uint32{other.TID}) ||
-		len(r.Tasks) != 1 {
-		t.Errorf("came %v, gone %v, %d tasks", *came, *gone, len(r.Tasks))
-	}
+	expect.True(t, list(ListEvery) == 1 && len(*came) == 2 && slices.Equal(*gone, []uint32{other.TID}) &&
+		len(r.Tasks) == 1, "came %v, gone %v, %d tasks", *came, *gone, len(r.Tasks))
 	expect.Equal(t, r.Due, 0, "no visit to a new thread")
 	r.Relist()
 	expect.Equal(t, list(0), 1, "not listed though a thread has ended")
@@ -233,9 +221,8 @@ func TestTogether(t *testing.T) {
 		{1001 * ms, 20 * ms, 1040 * ms}, {1040 * ms, 20 * ms, 1040 * ms}, {1041 * ms, 320 * ms, 1080 * ms},
 		{4001 * ms, 4000 * ms, 4500 * ms}, {2001 * ms, 640 * ms, 2080 * ms},
 	} {
-		if got := together(c.due, c.every); got != c.want {
-			t.Errorf("%d, %d: %d, want %d", c.due/ms, c.every/ms, got/ms, c.want/ms)
-		}
+		got := together(c.due, c.every)
+		expect.True(t, got == c.want, "%d, %d: %d, want %d", c.due/ms, c.every/ms, got/ms, c.want/ms)
 	}
 }
 
@@ -269,10 +256,8 @@ func TestEntries(t *testing.T) {
 		{"no end", append(entry("3")[:20], '4'), nil, false},
 	} {
 		var got []uint32
-		if ok := entries(c.b, func(n uint32) { got = append(got, n) }); ok != c.ok ||
-			!slices.Equal(got, c.want) {
-			t.Errorf("%s: %v, %v", c.name, got, ok)
-		}
+		ok := entries(c.b, func(n uint32) { got = append(got, n) })
+		expect.True(t, ok == c.ok && slices.Equal(got, c.want), "%s: %v, %v", c.name, got, ok)
 	}
 }
 
@@ -289,9 +274,8 @@ func TestMissingInList(t *testing.T) {
 	r.Listing++
 	r.Add(uint32(pid), 0) // the others are missing
 	r.Drop(0)
-	if len(r.Tasks) != 5 || len(r.Order) != 5 || !slices.Equal(*gone, []uint32{never}) || r.links != 0 {
-		t.Errorf("%d threads stay, %d in order, gone %v", len(r.Tasks), len(r.Order), *gone)
-	}
+	expect.True(t, len(r.Tasks) == 5 && len(r.Order) == 5 && slices.Equal(*gone, []uint32{never}) &&
+		r.links == 0, "%d threads stay, %d in order, gone %v", len(r.Tasks), len(r.Order), *gone)
 	r.Listing++ // the probe's helper thread lives, but was listed before its number was known
 	if r.Drop(uint32(pid)); len(r.Tasks) != 4 || (*gone)[1] != uint32(pid) {
 		t.Errorf("the helper stays: %d threads, gone %v", len(r.Tasks), *gone)

@@ -261,9 +261,8 @@ func TestContractsSeeDifferences(t *testing.T) {
 			}
 		}
 	}
-	if wrong := disagreements("net9-linux", api.Net9, a); len(wrong) != 0 {
-		t.Errorf("an answer as the table has it: %q", wrong)
-	}
+	wrong := disagreements("net9-linux", api.Net9, a)
+	expect.True(t, len(wrong) == 0, "an answer as the table has it: %q", wrong)
 	for _, c := range []struct {
 		name  string
 		place api.Place
@@ -277,15 +276,13 @@ func TestContractsSeeDifferences(t *testing.T) {
 	} {
 		was := a.got[c.place][c.slot]
 		a.got[c.place][c.slot] = c.hr
-		if wrong := disagreements("net9-linux", api.Net9, a); len(wrong) != 1 {
-			t.Errorf("%s: %q", c.name, wrong)
-		}
+		wrong := disagreements("net9-linux", api.Net9, a)
+		expect.True(t, len(wrong) == 1, "%s: %q", c.name, wrong)
 		a.got[c.place][c.slot] = was
 	}
 	delete(a.got[api.Init], 7)
-	if wrong := disagreements("net9-linux", api.Net9, a); len(wrong) != 1 {
-		t.Errorf("a method that was not asked: %q", wrong)
-	}
+	wrong = disagreements("net9-linux", api.Net9, a)
+	expect.True(t, len(wrong) == 1, "a method that was not asked: %q", wrong)
 }
 
 // gateAnswer sorts an HRESULT into the answers that a gate alone can give.

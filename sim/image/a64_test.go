@@ -191,9 +191,8 @@ func TestPackedA64(t *testing.T) {
 		}
 		expect.Equal(t, strings.Join(code, "; "), c.code, c.name)
 		w, ok := packARM64(&fn)
-		if got := fmt.Sprint(w>>13&7, w>>16&15, w>>20&1, w>>21&3, w>>23); !ok || got != c.want {
-			t.Errorf("%s: %v, %s, not %s", c.name, ok, got, c.want)
-		}
+		got := fmt.Sprint(w>>13&7, w>>16&15, w>>20&1, w>>21&3, w>>23)
+		expect.True(t, ok && got == c.want, "%s: %v, %s, not %s", c.name, ok, got, c.want)
 	}
 }
 
@@ -242,9 +241,7 @@ func TestUnwindFormsA64(t *testing.T) {
 		im, err := Build(ARM64, PE, "m.dll", 0x180000000, funcs)
 		must.Do(t, err)
 		f, err := pe.FromMemory(im.File, "m.dll")
-		if err != nil || len(f.Problems()) != 0 {
-			t.Fatal(err, f.Problems())
-		}
+		must.True(t, err == nil && len(f.Problems()) == 0, "%v %v", err, f.Problems())
 		formsA64(im, seen)
 	}
 	for _, want := range wantFormsA64 {
@@ -352,18 +349,16 @@ func TestRefusedA64(t *testing.T) {
 		{"frame without unwind data", PE, ShapeARM64{RegI: 2, NoInfo: true}},
 	}
 	for _, c := range cases {
-		if fn, err := c.shape.Func(c.f, c.name); err == nil {
-			t.Errorf("%s: %+v", c.name, fn)
-		}
+		fn, err := c.shape.Func(c.f, c.name)
+		expect.True(t, err != nil, "%s: %+v", c.name, fn)
 	}
 }
 
 // TestRandomA64IsDeterministic: the same number makes the same bytes.
 func TestRandomA64IsDeterministic(t *testing.T) {
 	draw := func() Func { return RandomARM64(rand.New(rand.NewPCG(9, 9)), PE, "f") }
-	if a, b := draw(), draw(); cmptest.Diff(b, a) != "" {
-		t.Errorf("%v and %v", a, b)
-	}
+	a, b := draw(), draw()
+	expect.True(t, cmptest.Diff(b, a) == "", "%v and %v", a, b)
 }
 
 // TestFrameOf512 checks that the canonical prolog never pushes a frame record with 512 bytes. The epilog

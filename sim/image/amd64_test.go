@@ -165,16 +165,13 @@ func TestUnwindForms(t *testing.T) {
 
 func count(t *testing.T, im *Image, seen map[string]int) {
 	f, err := pe.New(im.File, im.Name)
-	if err != nil || len(f.Problems()) > 0 {
-		t.Fatal(err, f.Problems())
-	}
+	must.True(t, err == nil && len(f.Problems()) == 0, "%v %v", err, f.Problems())
 	for i := range f.AMD64().Len() {
 		fn := f.AMD64().Entry(i)
 		info, fault := f.AMD64().Info(fn.Unwind)
 		must.True(t, fault.OK(), "%+v", fault)
-		if fault := info.Check(fn); !fault.OK() {
-			t.Fatalf("%+v: %+v", fn, fault)
-		}
+		fault = info.Check(fn)
+		must.True(t, fault.OK(), "%+v: %+v", fn, fault)
 		if info.Chained() {
 			seen["chained"]++
 		}
@@ -247,16 +244,14 @@ func TestRefused(t *testing.T) {
 		{"chained to nothing", PE, ShapeAMD64{Chained: true, NoInfo: true}},
 	}
 	for _, c := range cases {
-		if fn, err := c.shape.Func(c.f, c.name); err == nil {
-			t.Errorf("%s: %+v", c.name, fn)
-		}
+		fn, err := c.shape.Func(c.f, c.name)
+		expect.True(t, err != nil, "%s: %+v", c.name, fn)
 	}
 }
 
 // TestRandomIsDeterministic: the same number makes the same bytes.
 func TestRandomIsDeterministic(t *testing.T) {
 	make := func() Func { return RandomAMD64(rand.New(rand.NewPCG(9, 9)), PE, "f") }
-	if a, b := make(), make(); cmptest.Diff(b, a) != "" {
-		t.Errorf("%v and %v", a, b)
-	}
+	a, b := make(), make()
+	expect.True(t, cmptest.Diff(b, a) == "", "%v and %v", a, b)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -20,14 +21,10 @@ func TestBuildPE(t *testing.T) {
 	for mapped, open := range map[bool]func([]byte, string) (*pe.File, error){true: pe.FromMemory,
 		false: pe.New} {
 		f, err := open(im.File, "sim.dll")
-		if err != nil || len(f.Problems()) != 0 {
-			t.Fatal(mapped, err, f.Problems())
-		}
-		if f.Machine() != pe.MachineAMD64 || f.ImageBase() != im.Base ||
-			int(f.SizeOfImage()) != len(im.File) {
-			t.Errorf("mapped %v: machine %#x, base %#x, size %#x", mapped, f.Machine(),
-				f.ImageBase(), f.SizeOfImage())
-		}
+		must.True(t, err == nil && len(f.Problems()) == 0, "%v %v %v", mapped, err, f.Problems())
+		expect.True(t, f.Machine() == pe.MachineAMD64 && f.ImageBase() == im.Base &&
+			int(f.SizeOfImage()) == len(im.File),
+			"mapped %v: machine %#x, base %#x, size %#x", mapped, f.Machine(), f.ImageBase(), f.SizeOfImage())
 		exported := map[string]uint32{}
 		exports, err := f.Exports()
 		must.Do(t, err)
@@ -54,18 +51,15 @@ func checkLaidOut(t *testing.T, im *Image) {
 	}
 	for i := range im.Funcs {
 		fn := &im.Funcs[i]
-		if fn.RVA%16 != 0 || im.File[fn.End()] != 0xcc {
-			t.Errorf("%s at %#x, behind it %#x", fn.Name, fn.RVA, im.File[fn.End()])
-		}
+		expect.True(t, fn.RVA%16 == 0 && im.File[fn.End()] == 0xcc,
+			"%s at %#x, behind it %#x", fn.Name, fn.RVA, im.File[fn.End()])
 		for _, op := range fn.Ops {
 			at := fn.RVA + op.Off
-			if string(im.File[at:at+uint32(len(op.Code))]) != string(op.Code) {
-				t.Errorf("%s: op at %#x is not in the file", fn.Name, at)
-			}
+			expect.True(t, string(im.File[at:at+uint32(len(op.Code))]) == string(op.Code),
+				"%s: op at %#x is not in the file", fn.Name, at)
 			if op.Code[0] == 0xe8 && len(op.Code) == 5 {
-				if to := at + 5 + binary.LittleEndian.Uint32(op.Code[1:]); !begins[to] || to == fn.RVA {
-					t.Errorf("%s: call at %#x goes to %#x", fn.Name, at, to)
-				}
+				to := at + 5 + binary.LittleEndian.Uint32(op.Code[1:])
+				expect.True(t, begins[to] && to != fn.RVA, "%s: call at %#x goes to %#x", fn.Name, at, to)
 			}
 		}
 	}
@@ -77,13 +71,11 @@ func TestBuildRefuses(t *testing.T) {
 	gap.Ops = append([]Op(nil), good.Ops...)
 	gap.Ops[0].Off = 1
 	for name, fn := range map[string]Func{"no ops": {Name: "f"}, "a gap": gap} {
-		if _, err := Build(AMD64, PE, "x", 0, []Func{fn}); err == nil {
-			t.Error(name)
-		}
+		_, err := Build(AMD64, PE, "x", 0, []Func{fn})
+		expect.True(t, err != nil, "%v", name)
 	}
-	if _, err := Build(AMD64, PE, "x", 0, nil); err != nil {
-		t.Error("an image without functions:", err)
-	}
+	_, err := Build(AMD64, PE, "x", 0, nil)
+	expect.True(t, err == nil, "an image without functions: %v", err)
 }
 
 // TestApart: a function whose size is a multiple of 16 has a trap behind it too.

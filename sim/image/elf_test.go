@@ -44,19 +44,17 @@ func TestBuildELF(t *testing.T) {
 		expect.True(t, f.Type == stdelf.ET_DYN && f.Machine == machine && len(f.Progs) == 3,
 			"%v: %v, %d program headers", a, f.FileHeader, len(f.Progs))
 		load := f.Progs[0].ProgHeader
-		if load.Type != stdelf.PT_LOAD || load.Flags != stdelf.PF_R|stdelf.PF_X || load.Off != 0 ||
-			load.Vaddr != 0 || load.Filesz != uint64(len(im.File)) || load.Memsz != load.Filesz {
-			t.Errorf("%v: %+v", a, load)
-		}
+		expect.True(t, load.Type == stdelf.PT_LOAD && load.Flags == stdelf.PF_R|stdelf.PF_X &&
+			load.Off == 0 && load.Vaddr == 0 && load.Filesz == uint64(len(im.File)) &&
+			load.Memsz == load.Filesz, "%v: %+v", a, load)
 		for _, s := range f.Sections[1:] {
 			if s.Flags&stdelf.SHF_ALLOC != 0 && s.Addr != s.Offset {
 				t.Errorf("%v: %s at %#x stands at %#x", a, s.Name, s.Addr, s.Offset)
 			}
 		}
 		text := f.Section(".text")
-		if text == nil || text.Addr != uint64(im.Text[0]) || text.Size != uint64(im.Text[1]-im.Text[0]) {
-			t.Errorf("%v: .text is %+v", a, text)
-		}
+		expect.True(t, text != nil && text.Addr == uint64(im.Text[0]) &&
+			text.Size == uint64(im.Text[1]-im.Text[0]), "%v: .text is %+v", a, text)
 		checkELFSymbols(t, im, f)
 	}
 }
@@ -67,10 +65,9 @@ func checkELFSymbols(t *testing.T, im *Image, f *stdelf.File) {
 	must.True(t, err == nil && len(symbols) == len(im.Funcs), "%v %v", err, len(symbols))
 	for i := range im.Funcs {
 		fn, s := &im.Funcs[i], symbols[i]
-		if s.Name != fn.Name || s.Value != uint64(fn.RVA) || s.Size != uint64(fn.Size) ||
-			stdelf.ST_TYPE(s.Info) != stdelf.STT_FUNC || f.Sections[s.Section].Name != ".text" {
-			t.Errorf("%s at %#x: %+v", fn.Name, fn.RVA, s)
-		}
+		expect.True(t, s.Name == fn.Name && s.Value == uint64(fn.RVA) && s.Size == uint64(fn.Size) &&
+			stdelf.ST_TYPE(s.Info) == stdelf.STT_FUNC && f.Sections[s.Section].Name == ".text",
+			"%s at %#x: %+v", fn.Name, fn.RVA, s)
 	}
 }
 
@@ -87,10 +84,9 @@ func TestELFIsRead(t *testing.T) {
 			"memory":   func() (*elf.File, error) { return elf.FromMemory(im.File, im.Base, "x") },
 		} {
 			f, err := open()
-			if err != nil || len(f.Problems()) != 0 || len(f.BuildID()) != 40 ||
-				f.Arch() != context.Arch(a)+1 {
-				t.Fatal(a, name, err, f.Problems(), f.BuildID(), f.Arch())
-			}
+			must.True(t, err == nil && len(f.Problems()) == 0 && len(f.BuildID()) == 40 &&
+				f.Arch() == context.Arch(a)+1,
+				"%v %v %v %v %v %v", a, name, err, f.Problems(), f.BuildID(), f.Arch())
 			m := module.ELFFromFile(1, f, "x", im.Base, im.End(), im.Base)
 			must.Equal(t, m.Err, nil, "%v %v", a, name)
 			want := cfi.Stats{CIEs: 2, FDEs: len(im.Funcs) - 1, HeaderSize: len(im.Funcs) - 1}
@@ -109,10 +105,8 @@ func checkFDEs(t *testing.T, im *Image, table *cfi.Table) {
 			expect.Equal(t, why, cfi.NoInfo, fn.Name)
 			continue
 		}
-		if why != cfi.None || fde.Lo != uint64(fn.RVA) || fde.Hi != uint64(fn.End()) ||
-			fde.Signal != (fn.Entry != Called) {
-			t.Errorf("%s at %#x: %v, %+v", fn.Name, fn.RVA, why, fde)
-		}
+		expect.True(t, why == cfi.None && fde.Lo == uint64(fn.RVA) && fde.Hi == uint64(fn.End()) &&
+			fde.Signal == (fn.Entry != Called), "%s at %#x: %v, %+v", fn.Name, fn.RVA, why, fde)
 	}
 }
 
@@ -124,9 +118,8 @@ func TestBuildIDs(t *testing.T) {
 			im, err := Build(AMD64, ELF, name, 0, elfFuncs(AMD64)[n:])
 			must.Do(t, err)
 			f, err := elf.New(im.File, name)
-			if err != nil || seen[f.BuildID()] {
-				t.Errorf("%s without %d functions: %v, build id %s", name, n, err, f.BuildID())
-			}
+			expect.True(t, err == nil && !seen[f.BuildID()],
+				"%s without %d functions: %v, build id %s", name, n, err, f.BuildID())
 			seen[f.BuildID()] = true
 		}
 	}
@@ -136,11 +129,8 @@ func TestEmptyELF(t *testing.T) {
 	for _, a := range []Arch{AMD64, ARM64} {
 		im := buildELF(t, a)
 		f, err := elf.New(im.File, "x")
-		if err != nil || len(f.Problems()) != 0 {
-			t.Fatal(err, f.Problems())
-		}
-		if m := module.ELFFromFile(1, f, "x", 0, im.End(), 0); m.Err != nil {
-			t.Error(m.Err)
-		}
+		must.True(t, err == nil && len(f.Problems()) == 0, "%v %v", err, f.Problems())
+		m := module.ELFFromFile(1, f, "x", 0, im.End(), 0)
+		expect.True(t, m.Err == nil, "%v", m.Err)
 	}
 }

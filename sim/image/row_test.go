@@ -140,10 +140,8 @@ func TestRowsOfSignals(t *testing.T) {
 	}
 	fn := SignalReturn(ARM64)
 	row := fn.Rows(ARM64)[1]
-	if row.Off != 560 || row.RA != 568 || row.Saved[0] != (Slot{0, 312}) ||
-		row.V[8] != (Slot{8, 592 + 16 + 128}) || len(row.Saved) != 31 {
-		t.Errorf("%+v", row)
-	}
+	expect.True(t, row.Off == 560 && row.RA == 568 && row.Saved[0] == (Slot{0, 312}) &&
+		row.V[8] == (Slot{8, 592 + 16 + 128}) && len(row.Saved) == 31, "%+v", row)
 }
 
 // TestRowsEndAsTheyBegin: behind the epilog all is as at the entry.

@@ -68,9 +68,7 @@ func TestClobbers(t *testing.T) {
 			t.Errorf("r%d changed: %v", r, !want)
 		}
 	}
-	if now.R[5] < stackLow || now.R[5] >= stackHigh {
-		t.Errorf("the frame pointer is %#x", now.R[5])
-	}
+	expect.True(t, now.R[5] >= stackLow && now.R[5] < stackHigh, "the frame pointer is %#x", now.R[5])
 }
 
 // single is a world of the given functions, the first running.
@@ -104,9 +102,8 @@ func TestDiverted(t *testing.T) {
 	if e := w.t.Step(); e != Diverted || w.t.State().PC != stub || w.t.Depth() != 1 {
 		t.Fatalf("%v at %#x, depth %d", e, w.t.State().PC, w.t.Depth())
 	}
-	if op, _ := w.t.Op(); op != nil || w.t.Step() != Faulted {
-		t.Error("runs at no op")
-	}
+	op, _ := w.t.Op()
+	expect.True(t, op == nil && w.t.Step() == Faulted, "runs at no op")
 	must.True(t, w.t.Enter(w.im, &w.im.Funcs[2], ra) && w.t.Depth() == 2, "the stub")
 	w.checkRows(nil)
 	for range 3 {
@@ -130,15 +127,12 @@ func TestFaults(t *testing.T) {
 			break
 		}
 	}
-	if after := th.State(); last != Faulted || after != before {
-		t.Errorf("%v: %+v, then %+v", last, before, after)
-	}
-	if _, ok := th.Word(stackLow + 89); ok {
-		t.Error("read past the end")
-	}
-	if _, ok := th.Word(^uint64(0)); ok {
-		t.Error("read at the end of the address space")
-	}
+	after := th.State()
+	expect.True(t, last == Faulted && after == before, "%v: %+v, then %+v", last, before, after)
+	_, ok := th.Word(stackLow + 89)
+	expect.True(t, !ok, "read past the end")
+	_, ok = th.Word(^uint64(0))
+	expect.True(t, !ok, "read at the end of the address space")
 	th.Poke(stackLow-1, 1)
 }
 
@@ -227,13 +221,10 @@ func TestTrapAlignment(t *testing.T) {
 	w := single(t, image.PE, shape(t, image.ShapeAMD64{Body: 1, Leaf: true}, "f"),
 		shape(t, image.ShapeAMD64{MachineFrame: true}, "trap"))
 	before := w.t.State()
-	if before.R[4]%16 != 8 || !w.t.Interrupt(w.im, &w.im.Funcs[1]) {
-		t.Fatalf("rsp %#x", before.R[4])
-	}
+	must.True(t, before.R[4]%16 == 8 && w.t.Interrupt(w.im, &w.im.Funcs[1]), "rsp %#x", before.R[4])
 	expect.Equal(t, w.t.State().R[4], before.R[4]-8-40, "rsp, before %#x", before.R[4])
-	if e := w.t.Step(); e != Returned || w.t.State() != before {
-		t.Errorf("%v, not as before the trap", e)
-	}
+	e := w.t.Step()
+	expect.True(t, e == Returned && w.t.State() == before, "%v, not as before the trap", e)
 }
 
 // TestRedZone: a signal leaves alone what is just below RSP.
@@ -247,9 +238,8 @@ func TestRedZone(t *testing.T) {
 	must.True(t, w.t.Interrupt(w.im, &w.im.Funcs[0]) && w.t.State().R[4]%16 == 8,
 		"no signal, or a misaligned stack")
 	for at := sp - redZone; at < sp; at += 8 {
-		if v, _ := w.t.Word(at); v != at {
-			t.Errorf("%#x has changed", at)
-		}
+		v, _ := w.t.Word(at)
+		expect.True(t, v == at, "%#x has changed", at)
 	}
 }
 
@@ -296,24 +286,20 @@ func TestRedirect(t *testing.T) {
 			must.True(t, !th.Answer() && th.RunTo(inBody, 20), "an answer to nobody, or no body")
 			before := th.State()
 			th.Redirect(im, &im.Funcs[1])
-			if now := th.State(); now.PC != im.Base+uint64(im.Funcs[1].RVA) || now.R != before.R ||
-				th.Depth() != 2 {
-				t.Fatalf("pc %#x, or another register has changed", now.PC)
-			}
-			if tr := th.Truth(nil); !tr[1].Exact || tr[1].State != before {
-				t.Errorf("the truth below the stub is %+v", tr[1])
-			}
+			now := th.State()
+			must.True(t, now.PC == im.Base+uint64(im.Funcs[1].RVA) && now.R == before.R && th.Depth() == 2,
+				"pc %#x, or another register has changed", now.PC)
+			tr := th.Truth(nil)
+			expect.True(t, tr[1].Exact && tr[1].State == before, "the truth below the stub is %+v", tr[1])
 			must.True(t, th.RunTo(inBody, 20), "no room, or no body")
 			expect.True(t, th.caller(a).PC != before.PC, "the return address is known too early")
 			must.True(t, th.Answer(), "no answer")
 			n := 0
 			for ; th.Depth() == 2; n++ {
 				next := th.caller(a)
-				if d := next.R[a.SP()] - before.R[a.SP()]; next.PC != before.PC || d != 0 ||
-					next.R[a.FP()] != before.R[a.FP()] {
-					t.Errorf("op %d: the caller's pc is %#x, not %#x; sp is off by %d", th.at, next.PC,
-						before.PC, d)
-				}
+				d := next.R[a.SP()] - before.R[a.SP()]
+				expect.True(t, next.PC == before.PC && d == 0 && next.R[a.FP()] == before.R[a.FP()],
+					"op %d: the caller's pc is %#x, not %#x; sp is off by %d", th.at, next.PC, before.PC, d)
 				if e := th.Step(); e == AtCall {
 					th.Skip()
 				} else if e == Faulted || e == Diverted {
@@ -340,7 +326,6 @@ func TestRedirectWithoutRoom(t *testing.T) {
 	th.Start(im, &im.Funcs[0])
 	th.state.R[4] = stackLow
 	th.Redirect(im, &im.Funcs[1])
-	if before := th.State(); th.Step() != Faulted || th.State() != before {
-		t.Error("there is room below the stack")
-	}
+	before := th.State()
+	expect.True(t, th.Step() == Faulted && th.State() == before, "there is room below the stack")
 }

@@ -194,20 +194,14 @@ func (w *world) module() (m module.Module) {
 	w.tb.Helper()
 	if w.im.Format == image.PE {
 		file, err := pe.FromMemory(w.im.File, w.im.Name)
-		if err != nil || len(file.Problems()) != 0 {
-			w.tb.Fatal(err, file.Problems())
-		}
+		must.True(w.tb, err == nil && len(file.Problems()) == 0, "%v %v", err, file.Problems())
 		m = module.PEFromFile(1, file, w.im.Name, imageBase, w.im.End())
 	} else {
 		file, err := elf.New(w.im.File, w.im.Name)
-		if err != nil || len(file.Problems()) != 0 {
-			w.tb.Fatal(err, file.Problems())
-		}
+		must.True(w.tb, err == nil && len(file.Problems()) == 0, "%v %v", err, file.Problems())
 		m = module.ELFFromFile(1, file, w.im.Name, imageBase, w.im.End(), imageBase)
 	}
-	if m.Err != nil {
-		w.tb.Fatal(m.Err)
-	}
+	must.Do(w.tb, m.Err)
 	return m
 }
 
@@ -272,9 +266,7 @@ func (w *world) through(fn *image.Func) (ops int) {
 			w.t.Skip()
 		}
 	}
-	if ops != len(fn.Ops) {
-		w.tb.Fatalf("%s: %d of %d ops", fn.Name, ops, len(fn.Ops))
-	}
+	must.True(w.tb, ops == len(fn.Ops), "%s: %d of %d ops", fn.Name, ops, len(fn.Ops))
 	return ops
 }
 

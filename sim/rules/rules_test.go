@@ -37,13 +37,10 @@ func TestBroken(t *testing.T) {
 			t.Run(r.Name+"/"+a.String(), func(t *testing.T) {
 				r.Setup.Arch = a
 				rep := r.Fail()
-				if rep.First == nil || rep.First.Outcome != r.Wants {
-					t.Fatalf("wants %v, found nothing of it in %d interleavings: %+v",
-						r.Wants, rep.Interleavings, rep)
-				}
-				if says := rep.First.Fault + graphText(rep.First); !strings.Contains(says, r.Says) {
-					t.Errorf("it says %q, without %q", says, r.Says)
-				}
+				must.True(t, rep.First != nil && rep.First.Outcome == r.Wants,
+					"wants %v, found nothing of it in %d interleavings: %+v", r.Wants, rep.Interleavings, rep)
+				says := rep.First.Fault + graphText(rep.First)
+				expect.True(t, strings.Contains(says, r.Says), "it says %q, without %q", says, r.Says)
 				again := r.Run(true, sched.Replay(rep.First.Choices))
 				expect.Equal(t, again.Timeline(), rep.First.Timeline(), "the same choices tell another story")
 			})
@@ -136,32 +133,28 @@ func TestRulesAreWhole(t *testing.T) {
 			t.Errorf("rule %q: a part is missing, or the name is taken", r.Name)
 		}
 		seen[r.Name] = true
-		if got, err := Find(r.Name); err != nil || got.Line != r.Line {
-			t.Errorf("%s is not found: %v", r.Name, err)
-		}
+		got, err := Find(r.Name)
+		expect.True(t, err == nil && got.Line == r.Line, "%s is not found: %v", r.Name, err)
 	}
 	for _, r := range Each() {
 		if r.Line == "" || len(r.Text) < 80 || r.Source == "" || r.Says == "" && r.Wants == sched.Deadlock ||
 			r.Enforced == "" || r.Provoked == "" {
 			t.Errorf("rule %q: a part is missing", r.Name)
 		}
-		if got, err := Find(r.Name); err != nil || got.Line != r.Line {
-			t.Errorf("%s is not found: %v", r.Name, err)
-		}
+		got, err := Find(r.Name)
+		expect.True(t, err == nil && got.Line == r.Line, "%s is not found: %v", r.Name, err)
 		seen[r.Name] = true
 	}
 	for name := range keeps {
 		expect.True(t, seen[name], "%s is no rule, and something is said to keep it", name)
 	}
 	for _, r := range TextRules() {
-		if seen[r.Name] || r.Line == "" || len(r.Text) < 80 || r.Enforced == "" || r.Provoked == "" {
-			t.Errorf("rule %q, told only: a part is missing, or the name is taken", r.Name)
-		}
+		expect.True(t, !seen[r.Name] && r.Line != "" && len(r.Text) >= 80 && r.Enforced != "" &&
+			r.Provoked != "", "rule %q, told only: a part is missing, or the name is taken", r.Name)
 		seen[r.Name] = true
 	}
-	if _, err := Find("no-such-rule"); err == nil {
-		t.Error("an unknown name is found")
-	}
+	_, err := Find("no-such-rule")
+	expect.True(t, err != nil, "an unknown name is found")
 }
 
 func graphText(r *sched.Result) string {
@@ -182,9 +175,8 @@ func TestGoodSample(t *testing.T) {
 		r.Kept = func(in *sim.World) { w = in; inner(in) }
 		res := r.Run(false, sched.Random(1))
 		must.True(t, res.Outcome == sched.Done, "%v: %v: %s\n%s", a, res.Outcome, res.Fault, res.Timeline())
-		if text := res.Timeline(); !strings.Contains(text, "DoStackSnapshot: S_OK") {
-			t.Errorf("%v: no frames:\n%s", a, text)
-		}
+		text := res.Timeline()
+		expect.True(t, strings.Contains(text, "DoStackSnapshot: S_OK"), "%v: no frames:\n%s", a, text)
 		expect.True(t, w != nil && image.Arch(a) == w.Arch, "%v: another world", a)
 		t.Logf("\n%s", res.Timeline())
 	}
@@ -224,10 +216,9 @@ func TestSnapshotLock(t *testing.T) {
 			})
 			t.Logf("%d of %d interleavings never end; %d rescues, %d samples not asked for", rep.Deadlocks,
 				rep.Interleavings, rescues, skipped)
-			if rep.Deadlocks > 0 != c.stuck || rep.Faults+rep.StepLimits > 0 || rescues > 0 != c.rescues ||
-				skipped > 0 != c.without || !rep.Exhausted {
-				t.Errorf("want stuck %v, rescues %v, without %v", c.stuck, c.rescues, c.without)
-			}
+			expect.True(t, rep.Deadlocks > 0 == c.stuck && rep.Faults+rep.StepLimits == 0 &&
+				rescues > 0 == c.rescues && skipped > 0 == c.without && rep.Exhausted,
+				"want stuck %v, rescues %v, without %v", c.stuck, c.rescues, c.without)
 		})
 	}
 }

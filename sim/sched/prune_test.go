@@ -73,17 +73,14 @@ func TestPruneGivesTheSameVerdict(t *testing.T) {
 		if found != nil && cmptest.Diff(ends, found) != "" {
 			t.Errorf("%s: ends in %v, without pruning %v", name, found, ends)
 		}
-		if r.Deadlocks == 0 || r.Faults == 0 || r.Done == 0 || !r.Exhausted ||
-			r.Interleavings >= all.Interleavings {
-			t.Errorf("%s: %+v", name, r)
-		}
+		expect.True(t, r.Deadlocks != 0 && r.Faults != 0 && r.Done != 0 && r.Exhausted &&
+			r.Interleavings < all.Interleavings, "%s: %+v", name, r)
 		t.Logf("%s: %d runs, %d pruned, %d states", name, r.Interleavings, r.Pruned, r.States)
 		r.First = nil
 		opt.Workers = 3 - max(opt.Workers, 1)
 		again := Explore(opt, racers(opt.Prune == PruneObserved, nil))
-		if again.First = nil; !reflect.DeepEqual(again, r) {
-			t.Errorf("%s: other workers: %+v, %+v", name, r, again)
-		}
+		again.First = nil
+		expect.True(t, reflect.DeepEqual(again, r), "%s: other workers: %+v, %+v", name, r, again)
 	}
 }
 
@@ -125,9 +122,8 @@ func TestPruneTellsSignalsApart(t *testing.T) {
 		if prune == PruneNone {
 			all = last
 		}
-		if cmptest.Diff(all, last) != "" || len(all) < 24 || r.Deadlocks+r.Faults > 0 || !r.Exhausted {
-			t.Errorf("prune %d: %d ends, %d without: %+v", prune, len(last), len(all), r)
-		}
+		expect.True(t, cmptest.Diff(all, last) == "" && len(all) >= 24 && r.Deadlocks+r.Faults == 0 &&
+			r.Exhausted, "prune %d: %d ends, %d without: %+v", prune, len(last), len(all), r)
 	}
 }
 

@@ -5,6 +5,9 @@ import (
 	"maps"
 	"slices"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // program is a random small world: for each actor a list of calls. It holds
@@ -131,17 +134,14 @@ func TestPruneOnRandomPrograms(t *testing.T) {
 			for _, prune := range []Prune{PruneObserved, PruneSeen} {
 				opt.Prune = prune
 				got, r := verdict(code, opt)
-				if !slices.Equal(got, want) || !r.Exhausted {
-					t.Fatalf("run %d prune %d bound %d: %x\n%v\nwithout pruning:\n%v", run,
-						prune, bound, code, got, want)
-				}
+				must.True(t, slices.Equal(got, want) && r.Exhausted,
+					"run %d prune %d bound %d: %x\n%v\nwithout pruning:\n%v", run, prune, bound, code, got,
+					want)
 				saved += all.Interleavings - r.Interleavings
 			}
 		}
 	}
-	if programs < 400 || failing < 50 || saved < 10000 {
-		t.Errorf("%d programs, %d with deadlocks, %d runs saved: the test does not test", programs,
-			failing, saved)
-	}
+	expect.True(t, programs >= 400 && failing >= 50 && saved >= 10000,
+		"%d programs, %d with deadlocks, %d runs saved: the test does not test", programs, failing, saved)
 	t.Logf("%d programs, %d with deadlocks, %d runs saved", programs, failing, saved)
 }

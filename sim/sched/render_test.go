@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/golden"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
@@ -102,10 +103,8 @@ func TestHostileNames(t *testing.T) {
 	r := w.Run()
 	must.Equal(t, r.Outcome, Deadlock)
 	wellFormed(t, r.Graph.SVG())
-	if !strings.Contains(r.Graph.Text(), "Where: panic: no stack") ||
-		strings.Contains(r.Graph.SVG(), "</text></text>") {
-		t.Error(r.Graph.Text())
-	}
+	expect.True(t, strings.Contains(r.Graph.Text(), "Where: panic: no stack") &&
+		!strings.Contains(r.Graph.SVG(), "</text></text>"), "%v", r.Graph.Text())
 }
 
 func TestWrap(t *testing.T) {
@@ -118,8 +117,7 @@ func TestWrap(t *testing.T) {
 		{"one two three four", []string{"one two", "  three", "  four"}},
 		{"abcdefghijklmnop", []string{"abcdefgh", "  ijklmn", "  op"}},
 	} {
-		if got := wrap(c.text, 8); strings.Join(got, "/") != strings.Join(c.want, "/") {
-			t.Errorf("%q: %q", c.text, got)
-		}
+		got := wrap(c.text, 8)
+		expect.True(t, strings.Join(got, "/") == strings.Join(c.want, "/"), "%q: %q", c.text, got)
 	}
 }

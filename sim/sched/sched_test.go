@@ -80,9 +80,8 @@ func TestReplayOfFirst(t *testing.T) {
 	r := Explore(ExploreOptions{StopAtFirst: true}, opposite)
 	w := New(Replay(r.First.Choices), Options{Trace: true})
 	opposite(w)
-	if again := w.Run(); cmptest.Diff(*r.First, again) != "" {
-		t.Errorf("replay differs:\n%+v\n%+v", again, *r.First)
-	}
+	again := w.Run()
+	expect.True(t, cmptest.Diff(*r.First, again) == "", "replay differs:\n%+v\n%+v", again, *r.First)
 }
 
 // preemptions counts, by brute force over all orders, the sequences of two
@@ -127,9 +126,8 @@ func TestPreemptionBound(t *testing.T) {
 		opposite); r.Deadlocks != 0 || r.Done != 2 {
 		t.Errorf("no preemption: %+v", r)
 	}
-	if r := Explore(ExploreOptions{Options: Options{Preemptions: 1}}, opposite); r.Deadlocks != 2 {
-		t.Errorf("one preemption: %+v", r)
-	}
+	r := Explore(ExploreOptions{Options: Options{Preemptions: 1}}, opposite)
+	expect.True(t, r.Deadlocks == 2, "one preemption: %+v", r)
 }
 
 func TestFaults(t *testing.T) {
@@ -165,9 +163,8 @@ func TestBadChoices(t *testing.T) {
 	for _, c := range []int{-1, 2, 1 << 40} {
 		w := New(Replay([]int{c}), Options{})
 		steps(1, 1)(w)
-		if r := w.Run(); r.Outcome != Fault {
-			t.Errorf("choice %d: %v", c, r.Outcome)
-		}
+		r := w.Run()
+		expect.True(t, r.Outcome == Fault, "choice %d: %v", c, r.Outcome)
 	}
 }
 
@@ -175,9 +172,8 @@ func TestAtEnd(t *testing.T) {
 	w := New(Replay(nil), Options{})
 	w.AtEnd = func() string { return "unbalanced" }
 	steps(1)(w)
-	if r := w.Run(); r.Outcome != Fault || r.Fault != "unbalanced" {
-		t.Errorf("%+v", r)
-	}
+	r := w.Run()
+	expect.True(t, r.Outcome == Fault && r.Fault == "unbalanced", "%+v", r)
 }
 
 func TestNotDeterministic(t *testing.T) {
@@ -187,10 +183,8 @@ func TestNotDeterministic(t *testing.T) {
 			n++
 			steps([]int{2, 2, 2}[:2+n%2]...)(w)
 		})
-		if r.Faults != 1 || r.First == nil || !strings.Contains(r.First.Fault, "not deterministic") ||
-			r.Exhausted {
-			t.Errorf("split %d: %+v", split, r)
-		}
+		expect.True(t, r.Faults == 1 && r.First != nil &&
+			strings.Contains(r.First.Fault, "not deterministic") && !r.Exhausted, "split %d: %+v", split, r)
 	}
 }
 
@@ -201,9 +195,8 @@ func TestStepLimit(t *testing.T) {
 			a.Yield("round")
 		}
 	})
-	if r := w.Run(); r.Outcome != StepLimit || r.Steps != 100 {
-		t.Errorf("%v after %d", r.Outcome, r.Steps)
-	}
+	r := w.Run()
+	expect.True(t, r.Outcome == StepLimit && r.Steps == 100, "%v after %d", r.Outcome, r.Steps)
 }
 
 func TestGoDuringRun(t *testing.T) {
@@ -268,9 +261,8 @@ func TestRandomIsDeterministic(t *testing.T) {
 		must.True(t, cmptest.Diff(a, w.Run()) == "", "run %d: replay differs", n)
 		w = New(Random(n), Options{})
 		busy(w)
-		if r := w.Run(); r.Hash != a.Hash || r.Steps != a.Steps {
-			t.Fatalf("run %d: without a trace it is another run", n)
-		}
+		r := w.Run()
+		must.True(t, r.Hash == a.Hash && r.Steps == a.Steps, "run %d: without a trace it is another run", n)
 		hashes[a.Hash] = true
 	}
 	expect.True(t, len(hashes) >= 190, "200 numbers give %d runs", len(hashes))

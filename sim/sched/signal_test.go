@@ -46,9 +46,8 @@ func TestSignalHandlerDeadlock(t *testing.T) {
 		})
 	})
 	must.True(t, r.Deadlocks != 0 && r.Done != 0, "%+v", r)
-	if c := r.First.Graph.CycleNames(); cmptest.Diff([]string{"app", "heap"}, c) != "" {
-		t.Errorf("cycle %v", c)
-	}
+	c := r.First.Graph.CycleNames()
+	expect.True(t, cmptest.Diff([]string{"app", "heap"}, c) == "", "cycle %v", c)
 }
 
 // TestSignalToOneself: handled before the call returns, and what was
@@ -70,9 +69,8 @@ func TestSignalToOneself(t *testing.T) {
 			a.Fault("order %q", log)
 		}
 	})
-	if r := w.Run(); r.Outcome != Done {
-		t.Error(r.Fault)
-	}
+	r := w.Run()
+	expect.True(t, r.Outcome == Done, "%v", r.Fault)
 }
 
 // TestHandlersDoNotNest: two pending signals run one after the other.

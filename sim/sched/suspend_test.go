@@ -29,9 +29,8 @@ func TestMutualSuspension(t *testing.T) {
 		}
 		r := Explore(ExploreOptions{}, build)
 		must.True(t, r.Deadlocks != 0 && r.Done != 0 && r.Faults+r.StepLimits == 0, "stop %v: %+v", stop, r)
-		if c := r.First.Graph.CycleNames(); len(c) != 2 {
-			t.Errorf("stop %v: cycle %v", stop, c)
-		}
+		c := r.First.Graph.CycleNames()
+		expect.True(t, len(c) == 2, "stop %v: cycle %v", stop, c)
 	}
 }
 
@@ -51,12 +50,10 @@ func TestSelfSuspension(t *testing.T) {
 			})
 		}
 	}
-	if r := Explore(ExploreOptions{}, helper(true)); r.Done != r.Interleavings || r.Done == 0 {
-		t.Errorf("resumed: %+v", r)
-	}
-	if r := Explore(ExploreOptions{}, helper(false)); r.Deadlocks != r.Interleavings || r.Deadlocks == 0 {
-		t.Errorf("not resumed: %+v", r)
-	}
+	r := Explore(ExploreOptions{}, helper(true))
+	expect.True(t, r.Done == r.Interleavings && r.Done != 0, "resumed: %+v", r)
+	r = Explore(ExploreOptions{}, helper(false))
+	expect.True(t, r.Deadlocks == r.Interleavings && r.Deadlocks != 0, "not resumed: %+v", r)
 }
 
 // TestSuspendIsAsynchronous counts the steps that a target takes between
@@ -147,13 +144,10 @@ func TestPartialDeadlock(t *testing.T) {
 	opt := ExploreOptions{Prune: PruneObserved}
 	r := Explore(opt, build(false))
 	must.True(t, r.Deadlocks != 0 && r.Done != 0 && r.StepLimits == 0 && r.Exhausted, "no watchdog: %+v", r)
-	if got := strings.Join(r.First.Graph.CycleNames(), " "); !strings.Contains(got, "sampler") ||
-		!strings.Contains(got, "app") {
-		t.Errorf("cycle %q", got)
-	}
-	if r = Explore(opt, build(true)); r.Deadlocks != 0 || r.Done == 0 || !r.Exhausted {
-		t.Errorf("watchdog: %+v", r)
-	}
+	got := strings.Join(r.First.Graph.CycleNames(), " ")
+	expect.True(t, strings.Contains(got, "sampler") && strings.Contains(got, "app"), "cycle %q", got)
+	r = Explore(opt, build(true))
+	expect.True(t, r.Deadlocks == 0 && r.Done != 0 && r.Exhausted, "watchdog: %+v", r)
 }
 
 // TestBusyDaemonHidesNoKernelStop: a daemon that can always move must not keep
@@ -236,7 +230,6 @@ func TestSuspendErrors(t *testing.T) {
 			a.Fault("limit: %v", err)
 		}
 	})
-	if r := w.Run(); r.Outcome != Done {
-		t.Error(r.Fault)
-	}
+	r := w.Run()
+	expect.True(t, r.Outcome == Done, "%v", r.Fault)
 }

@@ -66,9 +66,8 @@ func TestInstructive(t *testing.T) {
 	must.True(t, res != nil && res.Outcome == sched.Done, "%+v", res)
 	again := r.Run(false, sched.Random(run))
 	expect.Equal(t, again.Timeline(), res.Timeline(), "its number gives another run")
-	if text := res.Timeline(); !strings.Contains(text, "DoStackSnapshot: S_OK") {
-		t.Errorf("no frames are reported:\n%s", text)
-	}
+	text := res.Timeline()
+	expect.True(t, strings.Contains(text, "DoStackSnapshot: S_OK"), "no frames are reported:\n%s", text)
 }
 
 // A side that is not as it should be is said to be so.
@@ -78,15 +77,11 @@ func TestWrong(t *testing.T) {
 	r.Bounds.Preemptions = 1
 	s := Tell(r, true, true)
 	wrong := strings.Join(s.Wrong(), "\n")
-	if len(s.Wrong()) != 2 || !strings.Contains(wrong, "broken: no deadlock") ||
-		!strings.Contains(wrong, "kept: deadlock after") {
-		t.Errorf("%q", wrong)
-	}
+	expect.True(t, len(s.Wrong()) == 2 && strings.Contains(wrong, "broken: no deadlock") &&
+		strings.Contains(wrong, "kept: deadlock after"), "%q", wrong)
 	var b strings.Builder
 	s.Text(&b, false)
-	if strings.Count(b.String(), "NOT AS IT SHOULD BE") != 2 {
-		t.Error(b.String())
-	}
+	expect.True(t, strings.Count(b.String(), "NOT AS IT SHOULD BE") == 2, "%v", b.String())
 	limited := rule(t, "two-samplers")
 	limited.Bounds.MaxRuns = 5
 	expect.Contains(t, Explore(limited, false).Wrong, "not every order")
@@ -138,9 +133,8 @@ func TestCut(t *testing.T) {
 	in := events("a", "b", "ends", "c")
 	in[2].Kind = sched.KindEnd
 	short, left := Trim(&sched.Result{Steps: 4, Actors: []string{"sampler"}, Trace: in}, "sampler")
-	if texts(short.Trace) != "a/b/ends" || !strings.Contains(left, "steps 4 to 4") {
-		t.Errorf("%s, %q", texts(short.Trace), left)
-	}
+	expect.True(t, texts(short.Trace) == "a/b/ends" && strings.Contains(left, "steps 4 to 4"),
+		"%s, %q", texts(short.Trace), left)
 	expect.True(t, len(in) == 4 && in[3].Text == "c", "the trace given was changed")
 }
 

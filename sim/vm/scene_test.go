@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/machine"
 	"github.com/seedwalk/seedwalk/sim/sched"
 	"github.com/seedwalk/seedwalk/sim/vm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -201,15 +202,9 @@ func (s *scene) run() sched.Result {
 		}
 		return r
 	}
-	if len(s.held) != 0 {
-		s.t.Errorf("left locked after the call: %v", s.held)
-	}
-	if n := s.target.A.Suspends(); n != 0 {
-		s.t.Errorf("the target is left with suspend count %d", n)
-	}
-	if s.w.CLR.Suspending() {
-		s.t.Error("the runtime is left suspended")
-	}
+	expect.True(s.t, len(s.held) == 0, "left locked after the call: %v", s.held)
+	expect.Equal(s.t, s.target.A.Suspends(), 0, "the target is left with suspend count")
+	expect.True(s.t, !s.w.CLR.Suspending(), "the runtime is left suspended")
 	if o := s.w.CLR.ThreadStore.Owner(); o != nil {
 		s.t.Errorf("%s is left with the thread store", o.Name())
 	}
@@ -319,12 +314,10 @@ func precedence(t *testing.T, v vm.Variant, first, second *cause) {
 	})
 	r := s.run()
 	if first.fatal {
-		if r.Outcome != sched.Fault || !strings.Contains(r.Fault, "8013135e") {
-			t.Errorf("%v %s", r.Outcome, r.Fault)
-		}
+		expect.True(t, r.Outcome == sched.Fault && strings.Contains(r.Fault, "8013135e"),
+			"%v %s", r.Outcome, r.Fault)
 		return
 	}
-	if !strings.HasSuffix(told(&r), ", since "+when(first.row)) || len(s.callbacks) != 0 {
-		t.Errorf("%s", told(&r))
-	}
+	expect.True(t, strings.HasSuffix(told(&r), ", since "+when(first.row)) && len(s.callbacks) == 0,
+		"%s", told(&r))
 }

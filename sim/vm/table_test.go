@@ -368,9 +368,8 @@ func (c *rowTest) test(t *testing.T, v vm.Variant, a image.Arch) {
 		expect.Equal(t, c.check(s), "")
 	}
 	if c.row == "6a" {
-		if n := count(&r, "lock CLR per-thread initialisation"); n != 1 {
-			t.Errorf("per-thread state is set up %d times in two calls", n)
-		}
+		n := count(&r, "lock CLR per-thread initialisation")
+		expect.True(t, n == 1, "per-thread state is set up %d times in two calls", n)
 	}
 }
 

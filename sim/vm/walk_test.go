@@ -13,6 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/sched"
 	"github.com/seedwalk/seedwalk/sim/vm"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // wants is what the walk rules make of the truth: each method's frame (b, c, j),
@@ -136,9 +137,7 @@ func atEnd(past uint64) func(s *scene, st *machine.State) {
 	return func(s *scene, st *machine.State) {
 		_, high := s.target.M.Bounds()
 		next, ok := machine.Unwind(s.w.Arch, s.w.CLR.Codes.Find, *st, true, s.target.M.Word)
-		if !ok {
-			s.t.Fatal("the seed cannot be unwound")
-		}
+		must.True(s.t, ok, "the seed cannot be unwound")
 		by := high - next.R[s.w.Arch.SP()] + past
 		st.R[s.w.Arch.SP()] += by
 		st.R[s.w.Arch.FP()] += by

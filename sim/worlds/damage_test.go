@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/sched"
 	"github.com/seedwalk/seedwalk/sim/vm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // seeded makes a world one whose CLR takes seeds.
@@ -97,15 +98,12 @@ func (s *Sorts) row(kind string) string {
 
 // check compares the counts of n worlds with what is allowed.
 func (s *Sorts) check(t *testing.T, kind string, m shares, n uint64) {
-	if s.Tries < int(n)/10 {
-		t.Errorf("%s: %d tries only", kind, s.Tries)
-	}
+	expect.True(t, s.Tries >= int(n)/10, "%s: %d tries only", kind, s.Tries)
 	if certain[kind] && s.Caught+s.Same != s.Tries {
 		t.Errorf("%s: %d of %d are caught", kind, s.Caught, s.Tries-s.Same)
 	}
-	if s.Deaths != 0 || s.Wrong != 0 {
-		t.Errorf("%s: against the tables, %d seeds kill the CLR, and %d are wrong", kind, s.Deaths, s.Wrong)
-	}
+	expect.True(t, s.Deaths == 0 && s.Wrong == 0,
+		"%s: against the tables, %d seeds kill the CLR, and %d are wrong", kind, s.Deaths, s.Wrong)
 	for _, c := range []struct {
 		what  string
 		count int

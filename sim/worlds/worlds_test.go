@@ -90,10 +90,9 @@ func TestWorlds(t *testing.T) {
 	redirected := 0
 	for key, g := range groups {
 		redirected += g.tally.Redirected
-		if g.tally.Complete*2 < g.tally.Samples {
-			t.Errorf("%s: of %d samples only %d are complete: the worlds or the sampler are poor", key,
-				g.tally.Samples, g.tally.Complete)
-		}
+		expect.True(t, g.tally.Complete*2 >= g.tally.Samples,
+			"%s: of %d samples only %d are complete: the worlds or the sampler are poor", key,
+			g.tally.Samples, g.tally.Complete)
 	}
 	if redirected == 0 && n >= 500 {
 		t.Error("no collection has redirected a thread that the sampler held")
@@ -147,10 +146,9 @@ func TestDeterministic(t *testing.T) {
 	for run := uint64(1); run <= 40; run++ {
 		a, b := Run(run, Options{Trace: true}), Run(run, Options{Trace: true})
 		plain := Run(run, Options{})
-		if a.Result.Hash != b.Result.Hash || a.Result.Hash != plain.Result.Hash {
-			t.Errorf("world %d: hashes %#x, %#x, without a trace %#x", run, a.Result.Hash,
-				b.Result.Hash, plain.Result.Hash)
-		}
+		expect.True(t, a.Result.Hash == b.Result.Hash && a.Result.Hash == plain.Result.Hash,
+			"world %d: hashes %#x, %#x, without a trace %#x", run, a.Result.Hash, b.Result.Hash,
+			plain.Result.Hash)
 		expect.Equal(t, a.Result.Timeline(), b.Result.Timeline(), "world %d: two timelines", run)
 		expect.True(t, a.Tally == b.Tally && a.Tally == plain.Tally,
 			"world %d: two tallies:\n%+v\n%+v", run, a.Tally, b.Tally)
@@ -169,9 +167,8 @@ func TestLateCopies(t *testing.T) {
 		expect.Equal(t, r.Err(), nil)
 		late, complete = late+r.Counts.Late, complete+r.Tally.Complete
 	}
-	if t.Logf("%d late copies", late); late < 60 || complete < late {
-		t.Errorf("%d late copies, %d complete stacks", late, complete)
-	}
+	t.Logf("%d late copies", late)
+	expect.True(t, late >= 60 && complete >= late, "%d late copies, %d complete stacks", late, complete)
 }
 
 // Neither seed nor merge allocates on any capture of a sample of worlds.

@@ -34,9 +34,8 @@ func TestTake(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}()
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || strings.TrimSpace(line) != "ready" {
-		t.Fatal(line, err)
-	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	must.True(t, err == nil && strings.TrimSpace(line) == "ready", "%v %v", line, err)
 	taker := NewTaker(100, 1<<20)
 	for range 200 {
 		taker.Round(pid)
@@ -52,15 +51,13 @@ func TestTake(t *testing.T) {
 			"%d stacks, and none of a waiting process that is whole and the last", len(f.Stacks))
 		time.Sleep(10 * time.Millisecond)
 	}
-	if n := len(f.Stacks); n < 2 || n > 20 {
-		t.Errorf("%d stacks of two processes that wait", n)
-	}
+	n := len(f.Stacks)
+	expect.True(t, n >= 2 && n <= 20, "%d stacks of two processes that wait", n)
 	expect.True(t, len(taker.processes) >= 2, "%d processes, of a shell and a sleep", len(taker.processes))
 	b := f.encode()
 	expect.True(t, !bytes.Contains(b, []byte(secret)), "the environment is in the file")
-	if _, err := decode(b); err != nil {
-		t.Error(err)
-	}
+	_, err = decode(b)
+	expect.True(t, err == nil, "%v", err)
 }
 
 // whole reports whether a walk reached the end of a waiting process's stack.

@@ -161,9 +161,8 @@ func TestFillWithoutRoom(t *testing.T) {
 			for room := 1; room < len(w.Truth); room++ {
 				m, out := merger(w), make([]Frame, room)
 				giveTables(m, truth{w: w})
-				if r := m.Merge(&w.Capture, out); r.N > room {
-					t.Errorf("%s: room %d, %d frames", c.name, room, r.N)
-				}
+				r := m.Merge(&w.Capture, out)
+				expect.True(t, r.N <= room, "%s: room %d, %d frames", c.name, room, r.N)
 			}
 			m, out := merger(w), make([]Frame, 64)
 			giveTables(m, truth{w: w})
@@ -230,13 +229,11 @@ func TestFillToAnotherIP(t *testing.T) {
 		w := fs.BuildFor(arch, fs.Root, fs.Native, fs.Hidden, fs.Managed, fs.Native)
 		m, out := merger(w), make([]Frame, 64)
 		giveTables(m, truth{w: w})
-		if r := m.Merge(&w.Capture, out); r.Hidden != 1 {
-			t.Errorf("%+v", r)
-		}
+		r := m.Merge(&w.Capture, out)
+		expect.True(t, r.Hidden == 1, "%+v", r)
 		w.Capture.Frames[1].IP += 4 // the marker
-		if r := m.Merge(&w.Capture, out); r.Hidden != 0 {
-			t.Errorf("with another ip: %+v", r)
-		}
+		r = m.Merge(&w.Capture, out)
+		expect.True(t, r.Hidden == 0, "with another ip: %+v", r)
 	})
 }
 

@@ -85,14 +85,11 @@ func TestRefusedYetComplete(t *testing.T) {
 		expect.True(t, r.Complete() && r.Doubtful == 0 && r.Hidden == 5 && r.Managed == 0, "%+v", r)
 		check(t, w, out[:r.N])
 		for i := range out[:r.N] {
-			if out[i].Trust.Doubtful() {
-				t.Errorf("frame %d is doubtful: %+v", i, out[i])
-			}
+			expect.True(t, !out[i].Trust.Doubtful(), "frame %d is doubtful: %+v", i, out[i])
 		}
 		m.SetManaged(nil)
-		if r := m.Merge(&w.Capture, out); r.Gap != GapCLRRefused || r.Doubtful == 0 {
-			t.Errorf("without tables: %+v", r)
-		}
+		r = m.Merge(&w.Capture, out)
+		expect.True(t, r.Gap == GapCLRRefused && r.Doubtful != 0, "without tables: %+v", r)
 	})
 }
 
@@ -117,9 +114,8 @@ func TestCutYetComplete(t *testing.T) {
 			expect.True(t, r.Complete() && r.Doubtful == 0, "behind %d: %+v", n, r)
 			check(t, w, out[:r.N])
 			giveTables(m, truth{w: w, unknown: map[clr.FunctionID]bool{w.Capture.Frames[n-1].Function: true}})
-			if r := m.Merge(&w.Capture, out); r.Gap != GapCLRCut {
-				t.Errorf("behind %d, which is not in the tables: %+v", n, r)
-			}
+			r = m.Merge(&w.Capture, out)
+			expect.True(t, r.Gap == GapCLRCut, "behind %d, which is not in the tables: %+v", n, r)
 			if root := lowest(whole); n < len(whole.Capture.Frames)-1 &&
 				root != w.Capture.Frames[n-1].Function {
 				giveTables(m, truth{w: w, unknown: map[clr.FunctionID]bool{root: true}})
@@ -136,9 +132,8 @@ func TestCutYetComplete(t *testing.T) {
 				called++
 			}
 			m.SetManaged(nil)
-			if r := m.Merge(&w.Capture, out); r.Gap != GapCLRCut {
-				t.Errorf("behind %d, without tables: %+v", n, r)
-			}
+			r = m.Merge(&w.Capture, out)
+			expect.True(t, r.Gap == GapCLRCut, "behind %d, without tables: %+v", n, r)
 		}
 		expect.True(t, cuts >= 3 && called >= 1,
 			"%d cuts, %d behind a method that is not in the tables", cuts, called)
@@ -184,9 +179,8 @@ func TestHiddenAreSure(t *testing.T) {
 		giveTables(m, truth{w: w})
 		r := m.Merge(&w.Capture, out)
 		check(t, w, out[:r.N])
-		if !r.Complete() || out[2].Trust != unwind.TrustUnwindInfo {
-			t.Errorf("%+v, the second hidden frame by %v", r, out[2].Trust)
-		}
+		expect.True(t, r.Complete() && out[2].Trust == unwind.TrustUnwindInfo,
+			"%+v, the second hidden frame by %v", r, out[2].Trust)
 	})
 }
 
@@ -258,9 +252,8 @@ func TestModuleIsNotFresh(t *testing.T) {
 		native, ip := *w.Table.At(0), w.Truth[1].IP
 		m.SetTable(module.NewTable(9, []module.Module{native, {Start: ip - 64, End: ip + 64}}, nil))
 		giveTables(m, truth{w: w})
-		if r := m.Merge(&w.Capture, out); r.Gap != GapNoInfo {
-			t.Errorf("%+v", r)
-		}
+		r := m.Merge(&w.Capture, out)
+		expect.True(t, r.Gap == GapNoInfo, "%+v", r)
 	})
 }
 
@@ -290,8 +283,7 @@ func TestGapWithoutRegisters(t *testing.T) {
 		m, out := merger(w), make([]Frame, 64)
 		m.Merge(&w.Capture, out)
 		w.Capture.Status = clr.CaptureNoAnswer
-		if m.Merge(&w.Capture, out); out[0].Kind != unwind.KindGap || out[0].SP != 0 {
-			t.Errorf("%+v", out[0])
-		}
+		m.Merge(&w.Capture, out)
+		expect.True(t, out[0].Kind == unwind.KindGap && out[0].SP == 0, "%+v", out[0])
 	})
 }

@@ -90,9 +90,8 @@ func TestCompleteStacks(t *testing.T) {
 			t.Run(c.name, func(t *testing.T) {
 				w := fs.BuildFor(arch, c.kinds...)
 				r, got := run(w)
-				if !r.Complete() || r.Verdict != c.verdict || r.Hidden != c.hidden || r.Doubtful != 0 {
-					t.Errorf("result %+v, want verdict %v and %d hidden", r, c.verdict, c.hidden)
-				}
+				expect.True(t, r.Complete() && r.Verdict == c.verdict && r.Hidden == c.hidden &&
+					r.Doubtful == 0, "result %+v, want verdict %v and %d hidden", r, c.verdict, c.hidden)
 				check(t, w, got)
 			})
 		}
@@ -164,9 +163,7 @@ func inOrder(t *testing.T, w *fs.World, got []Frame) int {
 	n, at := 0, 0
 	for i := range got {
 		if got[i].Kind == unwind.KindGap {
-			if got[i].Gap == GapNone {
-				t.Errorf("a gap without a reason: %+v", got[i])
-			}
+			expect.True(t, got[i].Gap != GapNone, "a gap without a reason: %+v", got[i])
 			continue
 		}
 		for at < len(w.Truth) && w.Truth[at].IP != got[i].IP {

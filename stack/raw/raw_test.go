@@ -123,23 +123,19 @@ func TestCut(t *testing.T) {
 	path, _ := write(t)
 	b, _ := os.ReadFile(path)
 	for n := len(magic); n < len(b); n += 7 {
-		if got, _, err := readAll(t, b[:n]); err != nil || len(got) > 4 {
-			t.Fatalf("cut at %d: %d samples, %v", n, len(got), err)
-		}
+		got, _, err := readAll(t, b[:n])
+		must.True(t, err == nil && len(got) <= 4, "cut at %d: %d samples, %v", n, len(got), err)
 	}
-	if _, err := NewReader(bytes.NewReader(b[:4])); err == nil {
-		t.Error("a file without the magic was accepted")
-	}
+	_, err := NewReader(bytes.NewReader(b[:4]))
+	expect.True(t, err != nil, "a file without the magic was accepted")
 }
 
 // A file of another version is refused with both versions in the error; an unknown architecture is refused
 // with its record.
 func TestOtherVersions(t *testing.T) {
 	_, err := NewReader(bytes.NewReader([]byte("SWRAW002S")))
-	if err == nil || !strings.Contains(err.Error(), "version 002") ||
-		!strings.Contains(err.Error(), "reads 004") {
-		t.Errorf("%v", err)
-	}
+	expect.True(t, err != nil && strings.Contains(err.Error(), "version 002") &&
+		strings.Contains(err.Error(), "reads 004"), "%v", err)
 	path, _ := write(t)
 	b, _ := os.ReadFile(path)
 	at := bytes.Index(b, []byte("S")) // the magic's
@@ -148,7 +144,6 @@ func TestOtherVersions(t *testing.T) {
 		at++
 	}
 	b[at+5+8*8] = byte(len(context.Arches) + 1)
-	if got, _, err := readAll(t, b); err == nil || len(got) != 0 {
-		t.Errorf("%d samples, %v", len(got), err)
-	}
+	got, _, err := readAll(t, b)
+	expect.True(t, err != nil && len(got) == 0, "%d samples, %v", len(got), err)
 }

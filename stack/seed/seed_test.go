@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/walker"
 )
@@ -160,10 +161,9 @@ func TestFind(t *testing.T) {
 					c.change(w, &b, s)
 				}
 				r := newFinder(w, s).find(&b)
-				if r.Verdict != c.want || r.Frames != c.frames {
-					t.Fatalf("verdict %v (stop %v) with %d frames, want %v with %d", r.Verdict,
-						r.Stop, r.Frames, c.want, c.frames)
-				}
+				must.True(t, r.Verdict == c.want && r.Frames == c.frames,
+					"verdict %v (stop %v) with %d frames, want %v with %d", r.Verdict, r.Stop, r.Frames,
+					c.want, c.frames)
 				expect.Equal(t, r.Verdict.Usable(), c.seed >= 0, "usable")
 				if c.seed >= 0 {
 					checkSeed(t, &r, &w.Truth[c.seed])
@@ -175,9 +175,8 @@ func TestFind(t *testing.T) {
 
 func checkSeed(t *testing.T, r *result, f *fs.Frame) {
 	t.Helper()
-	if r.Regs.IP() != f.IP || r.Regs.SP() != f.SP || r.Regs.FP() != f.FP || r.Exact != f.Exact {
-		t.Errorf("seed ip %#x sp %#x fp %#x, want %+v", r.Regs.IP(), r.Regs.SP(), r.Regs.FP(), f)
-	}
+	expect.True(t, r.Regs.IP() == f.IP && r.Regs.SP() == f.SP && r.Regs.FP() == f.FP && r.Exact == f.Exact,
+		"seed ip %#x sp %#x fp %#x, want %+v", r.Regs.IP(), r.Regs.SP(), r.Regs.FP(), f)
 	expect.True(t, !r.Trust.Doubtful(), "a seed by %v", r.Trust)
 }
 
@@ -218,10 +217,9 @@ func TestRefusedKeepsRegisters(t *testing.T) {
 		for _, room := range []int{0, 1, 64} {
 			f.out = make([]unwind.Frame, room)
 			r := f.find(nil)
-			if r.Verdict != StubOnTop || r.Regs.IP() != w.Truth[0].IP || r.Regs.SP() != w.Truth[0].SP ||
-				r.Frames != min(room, 1) || !r.Exact {
-				t.Errorf("%v, room %d: %+v", arch, room, r)
-			}
+			expect.True(t, r.Verdict == StubOnTop && r.Regs.IP() == w.Truth[0].IP &&
+				r.Regs.SP() == w.Truth[0].SP && r.Frames == min(room, 1) && r.Exact,
+				"%v, room %d: %+v", arch, room, r)
 		}
 	}
 }
@@ -234,9 +232,8 @@ func TestVerdictNames(t *testing.T) {
 			usable++
 		}
 	}
-	if usable != 2 || Verdict(VerdictCount).String() != "verdict?" || Verdict(VerdictCount).Usable() {
-		t.Errorf("%d usable verdicts", usable)
-	}
+	expect.True(t, usable == 2 && Verdict(VerdictCount).String() == "verdict?" &&
+		!Verdict(VerdictCount).Usable(), "%d usable verdicts", usable)
 }
 
 func TestFindDoesNotAllocate(t *testing.T) {
@@ -272,9 +269,8 @@ func TestMisalignedIP(t *testing.T) {
 		w := fs.BuildFor(context.ArchARM64, native...)
 		moveIP(w, by)
 		b := unwind.Bounds{Low: fs.StackLow, High: fs.StackHigh}
-		if r := newFinder(w, nil).find(&b); r.Verdict.Usable() {
-			t.Errorf("ip + %d: %v", by, r.Verdict)
-		}
+		r := newFinder(w, nil).find(&b)
+		expect.True(t, !r.Verdict.Usable(), "ip + %d: %v", by, r.Verdict)
 	}
 }
 
@@ -296,8 +292,6 @@ func TestLoading(t *testing.T) {
 func TestNoRoom(t *testing.T) {
 	f := newFinder(fs.BuildFor(context.ArchAMD64, native...), nil)
 	f.out = f.out[:1]
-	if r := f.find(&unwind.Bounds{Low: fs.StackLow, High: fs.StackHigh}); r.Verdict != Truncated ||
-		r.Stop != unwind.BufferFull {
-		t.Errorf("%v, %v", r.Verdict, r.Stop)
-	}
+	r := f.find(&unwind.Bounds{Low: fs.StackLow, High: fs.StackHigh})
+	expect.True(t, r.Verdict == Truncated && r.Stop == unwind.BufferFull, "%v, %v", r.Verdict, r.Stop)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -53,8 +54,7 @@ func TestGoRoots(t *testing.T) {
 		regs := context.FromAMD64(context.AMD64{RIP: c.ip, Known: context.AMD64All})
 		regs.AMD64.GPR[context.RSP] = stack
 		got, gap, _ := w.Walk(&Capture{Regs: regs, Stack: memory.Run{Addr: stack, Data: data}})
-		if gap != c.gap || len(got) != c.frames {
-			t.Errorf("%s: %v, %d frames: %+v", c.name, gap, len(got), got)
-		}
+		expect.True(t, gap == c.gap && len(got) == c.frames,
+			"%s: %v, %d frames: %+v", c.name, gap, len(got), got)
 	}
 }

@@ -146,9 +146,8 @@ func TestReplacedReturnARM64(t *testing.T) {
 				got = got[:len(got)-1] // the gap
 			}
 			for i := range got {
-				if len(got) != len(c.frames) || got[i].IP != c.frames[i] {
-					t.Fatalf("%d frames, the %d. at %#x, want %#x", len(got), i, got[i].IP, c.frames)
-				}
+				must.True(t, len(got) == len(c.frames) && got[i].IP == c.frames[i],
+					"%d frames, the %d. at %#x, want %#x", len(got), i, got[i].IP, c.frames)
 			}
 		})
 	}
@@ -169,10 +168,9 @@ func TestWalkerSize(t *testing.T) {
 	for w.put(merge.Frame{IP: uint64(n)}) {
 		n++
 	}
-	if w.put(merge.Frame{Kind: unwind.KindGap}); n != maxFrames-1 || w.n != maxFrames ||
-		w.out[n-1].IP != uint64(n-1) || w.out[n].Kind != unwind.KindGap {
-		t.Errorf("%d frames of %d, %d with the gap", n, maxFrames, w.n)
-	}
+	w.put(merge.Frame{Kind: unwind.KindGap})
+	expect.True(t, n == maxFrames-1 && w.n == maxFrames && w.out[n-1].IP == uint64(n-1) &&
+		w.out[n].Kind == unwind.KindGap, "%d frames of %d, %d with the gap", n, maxFrames, w.n)
 }
 
 // A handler whose return address is still on top of the stack has not started, and is not part of the
@@ -210,11 +208,10 @@ func TestBegun(t *testing.T) {
 		}
 		w.mem.Reset(stack, data)
 		got := w.dropUnstarted(c.frames)
-		if len(got) != c.left || int(w.SkippedHandlers) != (len(c.frames)-c.left)/2 ||
-			got[len(got)-1] != c.frames[len(c.frames)-1] {
-			t.Errorf("a handler %s: %d frames are left, want %d; %d counted", c.name,
-				len(got), c.left, w.SkippedHandlers)
-		}
+		expect.True(t, len(got) == c.left && int(w.SkippedHandlers) == (len(c.frames)-c.left)/2 &&
+			got[len(got)-1] == c.frames[len(c.frames)-1],
+			"a handler %s: %d frames are left, want %d; %d counted", c.name, len(got), c.left,
+			w.SkippedHandlers)
 	}
 }
 
@@ -383,8 +380,7 @@ func TestRestore(t *testing.T) {
 		frames, _, _ := w.Walk(&Capture{Regs: regs, Stack: memory.Run{Addr: stack, Data: data}})
 		left := len(frames) > 1 && frames[1].IP == ra && frames[1].SP == stack+16 &&
 			w.Regs.AMD64.FP() == saved && !frames[1].Trust.Doubtful()
-		if left != c.left || frames[0].IP != c.ip || frames[0].Module != 0 || !frames[0].Exact {
-			t.Errorf("%s: left %v: %+v", c.name, left, frames)
-		}
+		expect.True(t, left == c.left && frames[0].IP == c.ip && frames[0].Module == 0 && frames[0].Exact,
+			"%s: left %v: %+v", c.name, left, frames)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/worlds"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -73,10 +74,8 @@ func TestCopiedWorlds(t *testing.T) {
 	}
 	t.Logf("%d samples of %d worlds, %d frames: %d whole (%.1f %%), gaps %v; by sp and ip alone %d whole; %d replaced returns", all.samples, *copiedWorlds, all.frames,
 		all.whole, 100*float64(all.whole)/float64(all.samples), all.gaps, all.blind, all.returns)
-	if all.samples < 1000 || all.whole*100 < all.samples*80 || all.blind*100 < all.samples*10 ||
-		all.returns == 0 {
-		t.Error("too few are whole")
-	}
+	expect.True(t, all.samples >= 1000 && all.whole*100 >= all.samples*80 &&
+		all.blind*100 >= all.samples*10 && all.returns != 0, "too few are whole")
 }
 
 // watch walks the samples of a world. older means that the module table has no generated code yet.

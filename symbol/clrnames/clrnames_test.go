@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // fake is an image that is built word by word.
@@ -86,9 +88,7 @@ func TestFCalls(t *testing.T) {
 	got, c := read(f)
 	want := []string{"10 System.Threading.Thread.Sleep", "20 System.Threading.Thread.Join",
 		"30 System.Threading.Thread.Start"}
-	if !slices.Equal(got, want) || c != (Counts{1, 3, 0}) {
-		t.Errorf("%q %+v", got, c)
-	}
+	expect.True(t, slices.Equal(got, want) && c == (Counts{1, 3, 0}), "%q %+v", got, c)
 }
 
 func TestQCalls(t *testing.T) {
@@ -116,10 +116,9 @@ func TestQCalls(t *testing.T) {
 		f.code(uint64(0x400 + i))
 	}
 	got, c := read(f)
-	if len(got) != minRun || got[0] != "100 Native0" ||
-		got[minRun-1] != fmt.Sprintf("%x Native%d", 0x100+minRun-1, minRun-1) || c != (Counts{0, 0, minRun}) {
-		t.Errorf("%q %+v", got, c)
-	}
+	expect.True(t, len(got) == minRun && got[0] == "100 Native0" &&
+		got[minRun-1] == fmt.Sprintf("%x Native%d", 0x100+minRun-1, minRun-1) && c == (Counts{0, 0, minRun}),
+		"%q %+v", got, c)
 }
 
 // A pair counts only if its code begins a function.
@@ -129,7 +128,6 @@ func TestNoFunction(t *testing.T) {
 		f.text(fmt.Sprintf("Native%d", i))
 		f.pointer(uint64(0x100 + i))
 	}
-	if got, _ := read(f); len(got) != 0 {
-		t.Errorf("%q", got)
-	}
+	got, _ := read(f)
+	expect.True(t, len(got) == 0, "%q", got)
 }

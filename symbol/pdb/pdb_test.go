@@ -46,9 +46,8 @@ func TestFile(t *testing.T) {
 	expect.Equal(t, f.ID(), "AABBCCDDEEFF112201020304050607082A", "ID")
 	want := []Symbol{{0x1010, 0, "?f@@YAXXZ"}, {0x1010, 0x20, "f"},
 		{0x2000, 0x30, strings.Repeat("long", 400)}}
-	if got, err := f.Symbols(); err != nil || !slices.Equal(got, want) {
-		t.Errorf("%v, %v", got, err)
-	}
+	got, err := f.Symbols()
+	expect.True(t, err == nil && slices.Equal(got, want), "%v, %v", got, err)
 	for _, c := range []struct {
 		name string
 		rva  uint32
@@ -147,10 +146,9 @@ func TestSharedBlocks(t *testing.T) {
 		f.modules[i] = f.modules[1]
 	}
 	var refused *Error
-	if got, err := f.Symbols(); !errors.As(err, &refused) || refused.Reason != TooLarge ||
-		len(got) > len(b)/8 {
-		t.Errorf("%d names of %d bytes, %v", len(got), len(b), err)
-	}
+	got, err := f.Symbols()
+	expect.True(t, errors.As(err, &refused) && refused.Reason == TooLarge && len(got) <= len(b)/8,
+		"%d names of %d bytes, %v", len(got), len(b), err)
 }
 
 func TestReasons(t *testing.T) {

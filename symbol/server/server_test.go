@@ -2,8 +2,6 @@ package server
 
 import (
 	"fmt"
-	"github.com/seedwalk/seedwalk/testkit/expect"
-	"github.com/seedwalk/seedwalk/testkit/must"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +11,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 const id = "abcdef0123456789"
@@ -135,18 +136,15 @@ func TestFetch(t *testing.T) {
 				if (file != "") != c.found || file != "" && !good(file, "") {
 					t.Fatalf("file %q", file)
 				}
-				if time.Since(began) > 10*time.Second {
-					t.Errorf("it took %v", time.Since(began))
-				}
+				expect.True(t, time.Since(began) <= 10*time.Second, "it took %v", time.Since(began))
 			}
 			expect.True(t, requests.Load() == c.requests && elsewhere.Load() == 0,
 				"%d requests, want %d; %d elsewhere", requests.Load(), c.requests, elsewhere.Load())
 			if c.said == "" && len(said) > 0 || !said.has(c.said) {
 				t.Errorf("said %q", said)
 			}
-			if files := left(t, folder); c.found != (len(files) == 1) || len(files) > 1 {
-				t.Errorf("left %v", files)
-			}
+			files := left(t, folder)
+			expect.True(t, c.found == (len(files) == 1) && len(files) <= 1, "left %v", files)
 		})
 	}
 }
@@ -175,9 +173,8 @@ func TestFetchPDB(t *testing.T) {
 		var said lines
 		s := New([]string{srv.URL}, t.TempDir(), quick, said.say)
 		for _, id := range []string{pdb, pdb, pdb[:len(pdb)-1] + "B"} {
-			if file := s.Fetch("my shop.pdb", id, good); !good(file, "") {
-				t.Errorf("%s: file %q", c.name, file)
-			}
+			file := s.Fetch("my shop.pdb", id, good)
+			expect.True(t, good(file, ""), "%s: file %q", c.name, file)
 		}
 		expect.True(t, requests.Load() == c.requests && len(said) == 0,
 			"%s: %d requests, want %d; said %q", c.name, requests.Load(), c.requests, said)
@@ -224,13 +221,11 @@ func TestCache(t *testing.T) {
 	}
 	New(nil, folder, quick, nil).prune()
 	for file, keep := range want {
-		if _, err := os.Stat(file); (err == nil) != keep {
-			t.Errorf("%s: kept %v, want %v", file, err == nil, keep)
-		}
+		_, err := os.Stat(file)
+		expect.True(t, (err == nil) == keep, "%s: kept %v, want %v", file, err == nil, keep)
 	}
-	if _, err := os.Stat(filepath.Join(folder, "aa01")); err == nil {
-		t.Error("an empty folder is left")
-	}
+	_, err := os.Stat(filepath.Join(folder, "aa01"))
+	expect.True(t, err != nil, "an empty folder is left")
 }
 
 func TestCheck(t *testing.T) {
@@ -240,8 +235,7 @@ func TestCheck(t *testing.T) {
 		"://x": false, "https://example.com/?a=b": false, "file:///etc": false,
 		"https://example.com/\x00": false,
 	} {
-		if err := Check(address); (err == nil) != want {
-			t.Errorf("%q: %v", address, err)
-		}
+		err := Check(address)
+		expect.True(t, (err == nil) == want, "%q: %v", address, err)
 	}
 }

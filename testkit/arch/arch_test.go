@@ -90,9 +90,7 @@ func TestListOfRooms(t *testing.T) {
 		"twice":      {{Name: "stack/seed"}, {Name: "stack/seed"}},
 		"itself":     {{Name: "stack/seed", May: []string{"stack/seed"}}},
 	} {
-		if len(order(list)) != 1 {
-			t.Errorf("%s: found %v", name, order(list))
-		}
+		expect.True(t, len(order(list)) == 1, "%s: found %v", name, order(list))
 	}
 }
 

@@ -37,9 +37,8 @@ func TestContributingNamesWhatIsThere(t *testing.T) {
 		case regexp.MustCompile(`^[a-z]+(/[\w.]+)*/?$`).MatchString(word) &&
 			(strings.Contains(word, "/") || strings.HasSuffix(word, ".go")):
 			paths++
-			if _, err := os.Stat(filepath.Join(root, word)); err != nil {
-				t.Errorf("there is no %s", word)
-			}
+			_, err := os.Stat(filepath.Join(root, word))
+			expect.True(t, err == nil, "there is no %s", word)
 		}
 	}
 	expect.True(t, paths >= 30 && names >= 15, "only %d paths and %d tests were recognised", paths, names)

@@ -95,9 +95,8 @@ func TestFloors(t *testing.T) {
 	}
 	t.Log("no import runs back up: there is no circle")
 	expect.True(t, len(byFloor) <= maxFloors, "%d floors, at most %d are right", len(byFloor), maxFloors)
-	if _, circle := floors(map[string][]string{"a/x": {"b"}, "b": {"c"}, "c": {"a/y"}}); len(circle) != 3 {
-		t.Errorf("a circle of three is not found: %v", circle)
-	}
+	_, circle = floors(map[string][]string{"a/x": {"b"}, "b": {"c"}, "c": {"a/y"}})
+	expect.True(t, len(circle) == 3, "a circle of three is not found: %v", circle)
 }
 
 // tracked lists the files of the repository.
@@ -186,10 +185,9 @@ func TestSizes(t *testing.T) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		allowed := larger[name]
-		if f, l := files[name], lines[name]; f > max(maxFiles, allowed.files) ||
-			l > max(maxLines, allowed.lines) {
-			t.Errorf("%s has %d files and %d lines: divide it", name, f, l)
-		}
+		f, l := files[name], lines[name]
+		expect.True(t, f <= max(maxFiles, allowed.files) && l <= max(maxLines, allowed.lines),
+			"%s has %d files and %d lines: divide it", name, f, l)
 	}
 	for name, l := range larger {
 		if l.why == "" || files[name] <= maxFiles && lines[name] <= maxLines {

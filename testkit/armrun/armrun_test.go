@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 func words(ws ...uint32) (b []byte) {
@@ -88,10 +90,8 @@ func TestFrames(t *testing.T) {
 		r.PC = r.X[30]
 		return r, nil
 	}
-	if got, err := Frames(code, at, ret, undo); err != nil ||
-		got != (Counts{Prolog: 4, Epilog: 3, Epilogs: 1}) {
-		t.Errorf("%+v, %v", got, err)
-	}
+	got, err := Frames(code, at, ret, undo)
+	expect.True(t, err == nil && got == (Counts{Prolog: 4, Epilog: 3, Epilogs: 1}), "%+v, %v", got, err)
 	for off := uint64(0); off <= 24; off += 4 {
 		for name, spoil := range map[string]func(*Registers){
 			"sp":  func(r *Registers) { r.SP += 16 },
@@ -99,15 +99,14 @@ func TestFrames(t *testing.T) {
 			"pc":  func(r *Registers) { r.PC += 4 },
 			"d8":  func(r *Registers) { r.D[8] ^= 1 },
 		} {
-			if _, err := Frames(code, at, ret, func(m *Machine, o uint64) (Registers, error) {
+			_, err := Frames(code, at, ret, func(m *Machine, o uint64) (Registers, error) {
 				r, err := undo(m, o)
 				if o == off {
 					spoil(&r)
 				}
 				return r, err
-			}); err == nil {
-				t.Errorf("%s is wrong at %#x, and nothing is said", name, off)
-			}
+			})
+			expect.True(t, err != nil, "%s is wrong at %#x, and nothing is said", name, off)
 		}
 	}
 }

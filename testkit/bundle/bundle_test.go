@@ -93,14 +93,12 @@ func TestReplace(t *testing.T) {
 	before := bytes.Clone(data)
 	b := must.Get(Read(data, "p"))(t)
 	e := &b.Entries[1]
-	if err := b.Replace(&b.Entries[2], []byte("x")); !wants(err, Compressed) || !bytes.Equal(data, before) {
-		t.Errorf("compressed: %v", err)
-	}
+	err := b.Replace(&b.Entries[2], []byte("x"))
+	expect.True(t, wants(err, Compressed) && bytes.Equal(data, before), "compressed: %v", err)
 	must.Do(t, b.Replace(e, []byte("new")))
 	again := must.Get(Read(data, "p"))(t)
-	if got, err := again.Bytes(&again.Entries[1]); string(got) != "new" || err != nil {
-		t.Errorf("read again: %q, %v", got, err)
-	}
+	got, err := again.Bytes(&again.Entries[1])
+	expect.True(t, string(got) == "new" && err == nil, "read again: %q, %v", got, err)
 	// Nothing else has changed: with the old bytes restored it is the old file.
 	expect.Slices(t, data[e.Offset+3:e.Offset+15], make([]byte, 12), "padding")
 	copy(data[e.Offset:], "the old content")
@@ -118,9 +116,8 @@ func TestReplaceLarger(t *testing.T) {
 	again, err := Read(b.Data, "p")
 	must.Do(t, err)
 	got, err := again.Bytes(&again.Entries[1])
-	if string(got) != long || err != nil || again.Entries[1].Offset%4096 != 0 {
-		t.Errorf("read again: %q at %d, %v", got, again.Entries[1].Offset, err)
-	}
+	expect.True(t, string(got) == long && err == nil && again.Entries[1].Offset%4096 == 0,
+		"read again: %q at %d, %v", got, again.Entries[1].Offset, err)
 	for _, i := range []int{0, 2} {
 		expect.Equal(t, again.Entries[i], b.Entries[i], "entry %d has changed", i)
 	}
@@ -177,14 +174,12 @@ func TestHostile(t *testing.T) {
 		expect.True(t, wants(err, c.want), "%s: %v, want %v (%+v)", c.name, err, c.want, b)
 	}
 	for n := range good {
-		if _, err := Read(good[:n], "cut"); err == nil {
-			t.Fatalf("%d bytes of %d are a bundle", n, len(good))
-		}
+		_, err := Read(good[:n], "cut")
+		must.True(t, err != nil, "%d bytes of %d are a bundle", n, len(good))
 	}
 	b := must.Get(Read(good, "p"))(t)
-	if _, err := b.Find("App.dll"); !wants(err, NoEntry) {
-		t.Errorf("no such file: %v", err)
-	}
+	_, err := b.Find("App.dll")
+	expect.True(t, wants(err, NoEntry), "no such file: %v", err)
 }
 
 // Whatever bytes change, the entries that are read are within the file.

@@ -68,9 +68,8 @@ func Start(t testing.TB, sources map[string]string, threads int, files ...*os.Fi
 		"harness.c", "world.o", "-lpthread")
 	for _, c := range []*exec.Cmd{world, main} {
 		c.Dir = dir
-		if out, err := c.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", c.Args, err, out)
-		}
+		out, err := c.CombinedOutput()
+		must.True(t, err == nil, "%v: %v\n%s", c.Args, err, out)
 	}
 	p := &Program{t: t, running: make([]bool, threads)}
 	cmd := exec.Command(exe, strconv.Itoa(threads))
@@ -170,18 +169,15 @@ func (p *Program) end(i int) {
 }
 
 func (p *Program) send(i int, c byte) {
-	if _, err := p.ports[i].Write([]byte{c}); err != nil {
-		p.t.Fatal("the C program has ended: ", err)
-	}
+	_, err := p.ports[i].Write([]byte{c})
+	must.True(p.t, err == nil, "the C program has ended: %v", err)
 }
 
 func (p *Program) receive(i int) (kind byte, what string) {
 	var b [message]byte
 	for n := 0; n < len(b); {
 		m, err := p.ports[i].Read(b[n:])
-		if err != nil {
-			p.t.Fatal("the C program has ended: ", err)
-		}
+		must.True(p.t, err == nil, "the C program has ended: %v", err)
 		n += m
 	}
 	return b[0], strings.TrimRight(string(b[1:]), "\x00")

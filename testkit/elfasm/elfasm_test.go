@@ -19,10 +19,8 @@ func TestImageIsRead(t *testing.T) {
 	f, err := elf.NewFile(bytes.NewReader(Image()))
 	must.Do(t, err)
 	symbols, err := f.Symbols()
-	if err != nil || len(symbols) != 1 || symbols[0].Name != "outer" || symbols[0].Value != Func ||
-		symbols[0].Size != Size {
-		t.Errorf("%v, %+v", err, symbols)
-	}
+	expect.True(t, err == nil && len(symbols) == 1 && symbols[0].Name == "outer" &&
+		symbols[0].Value == Func && symbols[0].Size == Size, "%v, %+v", err, symbols)
 	s := f.Section(".eh_frame")
 	data, err := s.Data()
 	must.Do(t, err)
@@ -39,10 +37,9 @@ func TestCodeIsRead(t *testing.T) {
 	for _, machine := range []uint16{AMD64, ARM64} {
 		f := must.Get(elf.NewFile(bytes.NewReader(Code(machine, 0x2000, []byte("code")))))(t)
 		got := make([]byte, 4)
-		if _, err := f.Progs[0].ReadAt(got, 0); err != nil || len(f.Progs) != 1 ||
-			f.Progs[0].Vaddr != 0x2000 || uint16(f.Machine) != machine {
-			t.Errorf("%v, %+v", err, f.Progs)
-		}
+		_, err := f.Progs[0].ReadAt(got, 0)
+		expect.True(t, err == nil && len(f.Progs) == 1 && f.Progs[0].Vaddr == 0x2000 &&
+			uint16(f.Machine) == machine, "%v, %+v", err, f.Progs)
 		expect.Equal(t, cmp.Diff("code", string(got)), "")
 	}
 }
@@ -59,8 +56,7 @@ func TestFramesAreRead(t *testing.T) {
 	got, err := frame.Parse(f.Bytes(), binary.LittleEndian, 0, 8, 0x8000)
 	must.True(t, err == nil && len(got) == 3, "%v %v", err, got)
 	for i, want := range []struct{ lo, ra uint64 }{{0x1000, 30}, {0x2000, 16}, {0x3000, 30}} {
-		if got[i].Begin() != want.lo || got[i].CIE.ReturnAddressRegister != want.ra {
-			t.Errorf("%d: %#x, return address in %d", i, got[i].Begin(), got[i].CIE.ReturnAddressRegister)
-		}
+		expect.True(t, got[i].Begin() == want.lo && got[i].CIE.ReturnAddressRegister == want.ra,
+			"%d: %#x, return address in %d", i, got[i].Begin(), got[i].CIE.ReturnAddressRegister)
 	}
 }

@@ -3,6 +3,8 @@ package golden
 import (
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // The message quotes the first lines that differ, not the whole text.
@@ -13,9 +15,7 @@ func TestDifference(t *testing.T) {
 		{"a missing line", "a\nb", "a", "from line 2 on, want:\nb\ngot:\n"},
 		{"a new line", "a", "a\nb", "from line 2 on, want:\n\ngot:\nb"},
 	} {
-		if got := difference(c.want, c.got); got != c.text {
-			t.Errorf("%s: %q, want %q", c.name, got, c.text)
-		}
+		expect.Equal(t, difference(c.want, c.got), c.text, c.name)
 	}
 	for name, long := range map[string]string{"lines": same, "a line": strings.Repeat("x", 1<<20)} {
 		if got := difference("", long); len(got) > 3000 || strings.Count(got, "\n") > 2*shownLines+3 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/report/inspect"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/pevec"
 	"github.com/seedwalk/seedwalk/testkit/snap"
@@ -29,9 +30,7 @@ func TestShownEffectIsTrue(t *testing.T) {
 				t.Skip("SKIPPED-CHECK: ", err)
 			}
 			t.Logf("%d effects, %d not true", checked, bad)
-			if err != nil || checked == 0 || bad != 0 {
-				t.Error(err, checked, bad)
-			}
+			expect.True(t, err == nil && checked != 0 && bad == 0, "%v %v %v", err, checked, bad)
 		})
 	}
 }

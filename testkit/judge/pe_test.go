@@ -40,10 +40,8 @@ func TestPEPoints(t *testing.T) {
 			s := &Score{}
 			must.Do(t, NewPE(s).Line([]byte(c.line)))
 			got := s.Tallies[0]
-			if got.Right != c.right || got.Wrong != c.wrong || got.Refused != c.refused ||
-				got.Bad() != (c.right == 0) {
-				t.Errorf("%+v", got)
-			}
+			expect.True(t, got.Right == c.right && got.Wrong == c.wrong && got.Refused == c.refused &&
+				got.Bad() == (c.right == 0), "%+v", got)
 		})
 	}
 }
@@ -98,17 +96,13 @@ const callVector = `{"id":"call","kind":"exec","arch":"amd64","base":"180000000"
 func TestReturnAddresses(t *testing.T) {
 	s := &Score{}
 	must.Do(t, NewPE(s).Line([]byte(callVector)))
-	if s.Tallies[0].Kind != "amd64 exec" || s.Tallies[0].Right != 0 {
-		t.Errorf("as an interrupted instruction: %+v", s.Tallies[0])
-	}
-	if len(s.Tallies) != 2 || s.Tallies[1].Kind != "amd64 exec, return addresses" || s.Tallies[1].Right != 1 {
-		t.Errorf("as a return address: %+v", s.Tallies)
-	}
+	expect.True(t, s.Tallies[0].Kind == "amd64 exec" && s.Tallies[0].Right == 0,
+		"as an interrupted instruction: %+v", s.Tallies[0])
+	expect.True(t, len(s.Tallies) == 2 && s.Tallies[1].Kind == "amd64 exec, return addresses" &&
+		s.Tallies[1].Right == 1, "as a return address: %+v", s.Tallies)
 	s = &Score{}
-	if err := NewPE(s).Line([]byte(strings.Replace(callVector, `"after_call":true,`, "", 1))); err != nil ||
-		len(s.Tallies) != 1 {
-		t.Errorf("not behind a call: %v, %+v", err, s.Tallies)
-	}
+	err := NewPE(s).Line([]byte(strings.Replace(callVector, `"after_call":true,`, "", 1)))
+	expect.True(t, err == nil && len(s.Tallies) == 1, "not behind a call: %v, %+v", err, s.Tallies)
 }
 
 // Behind a callee that moves the stack pointer, the registers are not those of a
@@ -117,14 +111,11 @@ func TestCalleeMoves(t *testing.T) {
 	line := `{"id":"pop","kind":"exec","arch":"arm64","base":"180000000","functions":[],"mem":[["1000","00000094c0035fd6"]],"entry":{"x":{"x19":"1"}},` +
 		`"expect":{"pc":"180009000","sp":"7f0000001010","x":{}},"points":[{"pc":"1000","sp":"7f0000001000","x":{"x30":"180009000"}},{"pc":"1004","sp":"7f0000001010","after_call":true,"x":{"x30":"180009000"}}]}`
 	s := &Score{}
-	if err := NewPE(s).Line([]byte(line)); err != nil || len(s.Tallies) != 1 {
-		t.Errorf("%v, %+v", err, s.Tallies)
-	}
+	err := NewPE(s).Line([]byte(line))
+	expect.True(t, err == nil && len(s.Tallies) == 1, "%v, %+v", err, s.Tallies)
 	s = &Score{}
-	if err := NewPE(s).Line([]byte(strings.Replace(line, `"sp":"7f0000001000"`, `"sp":"7f0000001010"`,
-		1))); err != nil || len(s.Tallies) != 2 {
-		t.Errorf("%v, %+v", err, s.Tallies)
-	}
+	err = NewPE(s).Line([]byte(strings.Replace(line, `"sp":"7f0000001000"`, `"sp":"7f0000001010"`, 1)))
+	expect.True(t, err == nil && len(s.Tallies) == 2, "%v, %+v", err, s.Tallies)
 }
 
 // A malformed input's own registers and memory are the ones that it is stepped
@@ -169,18 +160,15 @@ func TestWalkAgainstSteps(t *testing.T) {
 			"%s: %q", c.name, st.disagree)
 	}
 	st := stack{stop: unwind.EndOfStack, disagree: "somewhere"}
-	if v, _, why := judge(&snap.Snapshot{Class: "cfi_exact"}, &st); v != wrong || why != "somewhere" {
-		t.Errorf("a walk that disagrees is %v: %s", v, why)
-	}
+	v, _, why := judge(&snap.Snapshot{Class: "cfi_exact"}, &st)
+	expect.True(t, v == wrong && why == "somewhere", "a walk that disagrees is %v: %s", v, why)
 	guess := stack{frames: []unwind.Frame{guessed}, walked: []unwind.Frame{guessed}, stop: unwind.EndOfStack}
 	truth := snap.Snapshot{Class: "cfi_exact", Frames: []snap.Frame{{PC: 2, Kind: "ret"}}}
-	if v, good, why := judge(&truth, &guess); v != refused || good != 1 {
-		t.Errorf("a guess where unwind data is whole is %v: %s", v, why)
-	}
+	v, good, why := judge(&truth, &guess)
+	expect.True(t, v == refused && good == 1, "a guess where unwind data is whole is %v: %s", v, why)
 	one, two := context.FromAMD64(context.AMD64{RIP: 1}), context.FromAMD64(context.AMD64{RIP: 2})
 	w := walked{regs: one, frame: a, stop: unwind.BufferFull}
-	if !w.agrees(&one, &a, unwind.StopNone) || w.agrees(&two, &a, unwind.StopNone) ||
-		w.agrees(&one, &b, unwind.StopNone) || w.agrees(&one, &a, unwind.NoInfo) {
-		t.Error("a step and a walk of one frame are not told apart")
-	}
+	expect.True(t, w.agrees(&one, &a, unwind.StopNone) && !w.agrees(&two, &a, unwind.StopNone) &&
+		!w.agrees(&one, &b, unwind.StopNone) && !w.agrees(&one, &a, unwind.NoInfo),
+		"a step and a walk of one frame are not told apart")
 }

@@ -21,10 +21,8 @@ func TestFileIsRead(t *testing.T) {
 			Dirs: map[int]Directory{Exception: {Label: "there", Size: 2}}}} {
 		got, err := pe.NewFile(bytes.NewReader(f.Bytes()))
 		must.Do(t, err)
-		if len(got.Sections) != 2 || got.Sections[1].Name != "a long name" ||
-			got.Sections[1].VirtualAddress != 0x3000 {
-			t.Errorf("%+v", got.Sections)
-		}
+		expect.True(t, len(got.Sections) == 2 && got.Sections[1].Name == "a long name" &&
+			got.Sections[1].VirtualAddress == 0x3000, "%+v", got.Sections)
 		b, err := got.Sections[0].Data()
 		if want := []byte{0xc3, 0, 0, 0, 2, 0x30, 0, 0, 0, 0x10, 0, 0}; err != nil || !bytes.Equal(b, want) {
 			t.Errorf("%v, %s", err, cmp.Diff(want, b))
@@ -41,9 +39,8 @@ func TestProgramIsRead(t *testing.T) {
 		f, err := pe.NewFile(bytes.NewReader(im.Bytes()))
 		must.Do(t, err)
 		got, err := f.ImportedSymbols()
-		if diff := cmp.Diff([]string{"F:one.dll", "G:one.dll", "H:two.dll"}, got); err != nil || diff != "" {
-			t.Errorf("machine %#x: %v, %s", machine, err, diff)
-		}
+		diff := cmp.Diff([]string{"F:one.dll", "G:one.dll", "H:two.dll"}, got)
+		expect.True(t, err == nil && diff == "", "machine %#x: %v, %s", machine, err, diff)
 	}
 }
 

@@ -77,9 +77,8 @@ func TestParseRefuses(t *testing.T) {
 			strings.Repeat("0", 33) + `"}}]}`,
 		"unknown wine result": `{"kind":"winetest","arch":"amd64","results":[{"regs":{"rzx":1}}]}`,
 	} {
-		if _, err := Parse([]byte(line)); err == nil {
-			t.Errorf("%s: accepted", name)
-		}
+		_, err := Parse([]byte(line))
+		expect.True(t, err != nil, "%s: accepted", name)
 	}
 }
 
@@ -93,37 +92,31 @@ func TestWindowRefuses(t *testing.T) {
 		v, err := Parse([]byte(line))
 		must.Equal(t, err, nil, name)
 		var s Stacks
-		if _, err := s.Window(v, &v.Points[0]); err == nil {
-			t.Errorf("%s: accepted", name)
-		}
+		_, err = s.Window(v, &v.Points[0])
+		expect.True(t, err != nil, "%s: accepted", name)
 	}
 }
 
 func TestDecodeLines(t *testing.T) {
 	v := must.Get(Parse([]byte(`{"id":"a","kind":"decode","arch":"amd64","begin":"10","end":"20","unwind":"30","raw":"01","fields":{"version":1,"frame_reg":5,"codes":[[4,"PUSH_NONVOL",5,null]],"handler":"40"}}`)))(t)
 	var f AMD64Fields
-	if err := v.DecodeFields(&f); err != nil || f.Version != 1 || f.FrameReg != 5 || len(f.Codes) != 1 ||
-		*f.Handler != "40" {
-		t.Errorf("%v, %+v", err, f)
-	}
-	if rva, err := v.UnwindRVA(); err != nil || rva != 0x30 {
-		t.Errorf("%#x, %v", rva, err)
-	}
+	err := v.DecodeFields(&f)
+	expect.True(t, err == nil && f.Version == 1 && f.FrameReg == 5 && len(f.Codes) == 1 && *f.Handler == "40",
+		"%v, %+v", err, f)
+	rva, err := v.UnwindRVA()
+	expect.True(t, err == nil && rva == 0x30, "%#x, %v", rva, err)
 	v = must.Get(Parse([]byte(`{"id":"b","kind":"decode-object","arch":"arm64","sections":{".pdata#4":"00ff"},"llvm19":[["f","x"]]}`)))(t)
-	if lines, err := v.LLVMLines(); err != nil || len(lines) != 1 || lines[0][1] != "x" ||
-		len(v.Sections[".pdata#4"]) != 2 {
-		t.Errorf("%v, %v", err, lines)
-	}
+	lines, err := v.LLVMLines()
+	expect.True(t, err == nil && len(lines) == 1 && lines[0][1] == "x" && len(v.Sections[".pdata#4"]) == 2,
+		"%v, %v", err, lines)
 }
 
 func TestDecodeRefuses(t *testing.T) {
 	v := must.Get(Parse([]byte(`{"id":"a","kind":"decode","unwind":"100000000","fields":{"version":"x"},"llvm19":"text"}`)))(t)
 	var f AMD64Fields
 	expect.True(t, v.DecodeFields(&f) != nil, "a version that is no number is read")
-	if _, err := v.UnwindRVA(); err == nil {
-		t.Error("an RVA of 33 bits is read")
-	}
-	if _, err := v.LLVMLines(); err == nil {
-		t.Error("text is read as lines")
-	}
+	_, err := v.UnwindRVA()
+	expect.True(t, err != nil, "an RVA of 33 bits is read")
+	_, err = v.LLVMLines()
+	expect.True(t, err != nil, "text is read as lines")
 }

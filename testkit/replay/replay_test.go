@@ -67,10 +67,8 @@ func TestRows(t *testing.T) {
 				"rowbin/x86_64_tiny.elf": string(elfasm.Image())}))
 			must.Equal(t, len(rep.Tallies), 1, rep)
 			got := rep.Tallies[0]
-			if got.Right != c.right || got.Wrong != c.wrong || got.Refused != c.refused ||
-				rep.Bad() != (c.right == 0) {
-				t.Errorf("%+v", got)
-			}
+			expect.True(t, got.Right == c.right && got.Wrong == c.wrong && got.Refused == c.refused &&
+				rep.Bad() == (c.right == 0), "%+v", got)
 		})
 	}
 }
@@ -142,10 +140,8 @@ func TestSnapshots(t *testing.T) {
 			rep := run(t, folder(t, tinySnap(c.caller, c.class)))
 			must.Equal(t, len(rep.Tallies), 1, rep)
 			got := rep.Tallies[0]
-			if got.Kind != c.class || got.Right != c.right || got.Wrong != c.wrong ||
-				got.Refused != c.refused || rep.Bad() != c.bad {
-				t.Errorf("%+v", got)
-			}
+			expect.True(t, got.Kind == c.class && got.Right == c.right && got.Wrong == c.wrong &&
+				got.Refused == c.refused && rep.Bad() == c.bad, "%+v", got)
 		})
 	}
 }
@@ -161,24 +157,20 @@ func TestDeepStack(t *testing.T) {
 // A stack that ran in another build of a module is not judged, and says so.
 func TestAnotherBuild(t *testing.T) {
 	rep := run(t, folder(t, deepSnap(1, "00ff", "0x9001", "cfi_exact_end_nocfi")))
-	if rep.Bad() || len(rep.Tallies) != 0 || !rep.Unreadable() ||
-		!strings.Contains(rep.Skipped[0].Why, "another build") {
-		t.Errorf("%+v", rep)
-	}
+	expect.True(t, !rep.Bad() && len(rep.Tallies) == 0 && rep.Unreadable() &&
+		strings.Contains(rep.Skipped[0].Why, "another build"), "%+v", rep)
 }
 
 // What a lax class refuses is shown, as no failure.
 func TestLaxRefusalIsShown(t *testing.T) {
 	rep := run(t, folder(t, tinySnap("0x9001", "cfi_misleads")))
-	if got := rep.Tallies[0]; len(got.Mismatches) != 1 ||
-		got.Mismatches[0].Verdict != "refused" || rep.Bad() {
-		t.Errorf("%+v", got)
-	}
+	got := rep.Tallies[0]
+	expect.True(t, len(got.Mismatches) == 1 && got.Mismatches[0].Verdict == "refused" && !rep.Bad(),
+		"%+v", got)
 	var b bytes.Buffer
 	rep.Text(&b)
-	if !strings.Contains(b.String(), "no failure: refused") || !strings.Contains(b.String(), "0x9001"[2:]) {
-		t.Error(b.String())
-	}
+	expect.True(t, strings.Contains(b.String(), "no failure: refused") &&
+		strings.Contains(b.String(), "0x9001"[2:]), "%v", b.String())
 }
 
 // The lines after one that cannot be judged are judged, and such lines are
@@ -189,10 +181,9 @@ func TestBadLines(t *testing.T) {
 	for _, c := range []struct{ bad, asides int }{{0, 0}, {1, 1}, {5, 5}, {9, 6}} {
 		rep := run(t, folder(t, map[string]string{"r.jsonl": row(c.bad),
 			"x86_64_tiny.elf": string(elfasm.Image())}))
-		if got := rep.Tallies[0]; got.Right != 2 || got.Wrong != 1 || len(rep.Skipped) != c.asides ||
-			rep.Unreadable() != (c.bad > 0) {
-			t.Errorf("%d bad lines: %+v, %+v", c.bad, got, rep.Skipped)
-		}
+		got := rep.Tallies[0]
+		expect.True(t, got.Right == 2 && got.Wrong == 1 && len(rep.Skipped) == c.asides &&
+			rep.Unreadable() == (c.bad > 0), "%d bad lines: %+v, %+v", c.bad, got, rep.Skipped)
 	}
 }
 
@@ -215,9 +206,8 @@ func TestUnreadable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := folder(t, c.files)
-			if rep := run(t, filepath.Join(dir, c.ask)); !rep.Unreadable() {
-				t.Errorf("%+v", rep)
-			}
+			rep := run(t, filepath.Join(dir, c.ask))
+			expect.True(t, rep.Unreadable(), "%+v", rep)
 		})
 	}
 	expect.True(t, (&Runner{}).Path(filepath.Join(t.TempDir(), "absent")) != nil,

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -87,7 +88,6 @@ func TestKnownGhosts(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(knownGhosts, got); diff != "" {
-		t.Error(diff)
-	}
+	diff := cmp.Diff(knownGhosts, got)
+	expect.True(t, diff == "", "%v", diff)
 }

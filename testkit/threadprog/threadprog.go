@@ -39,9 +39,8 @@ func Start(t *testing.T, program string, threads int) (pid int, exe string) {
 	must.Do(t, err)
 	must.Do(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
-		t.Fatalf("%q %v", line, err)
-	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	must.True(t, err == nil && line == "ready\n", "%q %v", line, err)
 	return cmd.Process.Pid, exe
 }
 

@@ -104,9 +104,8 @@ func foldersStayBounded(t *testing.T) {
 	a.follow(self(t), stop)
 	slices.SortFunc(made, func(x, y Interval) int { return x.From.Compare(y.From) })
 	for k := range made[1:] {
-		if !made[k+1].From.Equal(made[k].Until) {
-			t.Errorf("an interval from %v, the last one until %v", made[k+1].From, made[k].Until)
-		}
+		expect.True(t, made[k+1].From.Equal(made[k].Until),
+			"an interval from %v, the last one until %v", made[k+1].From, made[k].Until)
 	}
 	for _, f := range []*folder{a.store, a.spool} {
 		if names, size := f.files(); len(names) != 2 || size != 80 || f.dropped.Load() != int64(len(made)-2) {
@@ -206,10 +205,9 @@ func failingSession(t *testing.T) {
 		a.cfg.Sample = func(s Session) error { begun.Add(1); return c.session(s) }
 		time.AfterFunc(firstRetry, func() { close(stop) })
 		a.follow(self(t), stop)
-		if failed := a.failed(); begun.Load() != 1 || failed[c.reason] != 1 || len(failed) != 1 ||
-			len(said.lines) != 1 {
-			t.Errorf("%s: begun %d times, failures %v, said %q", name, begun.Load(), failed, said.lines)
-		}
+		failed := a.failed()
+		expect.True(t, begun.Load() == 1 && failed[c.reason] == 1 && len(failed) == 1 && len(said.lines) == 1,
+			"%s: begun %d times, failures %v, said %q", name, begun.Load(), failed, said.lines)
 	}
 }
 
@@ -232,11 +230,10 @@ func TestNextInterval(t *testing.T) {
 		{time.Minute + prepare, 0, time.Minute + prepare}, {time.Hour, time.Hour, time.Hour},
 	} {
 		a := &Agent{cfg: Config{Interval: time.Minute}}
-		if got := a.next(until, until.Add(c.late)); got.Sub(until) != c.from ||
-			time.Duration(a.count.Unrecorded.Load()) != c.unrecorded {
-			t.Errorf("%v late: begins %v later, %v not recorded", c.late, got.Sub(until),
-				time.Duration(a.count.Unrecorded.Load()))
-		}
+		got := a.next(until, until.Add(c.late))
+		expect.True(t, got.Sub(until) == c.from && time.Duration(a.count.Unrecorded.Load()) == c.unrecorded,
+			"%v late: begins %v later, %v not recorded", c.late, got.Sub(until),
+			time.Duration(a.count.Unrecorded.Load()))
 	}
 }
 
@@ -277,17 +274,14 @@ func TestFinderRemembers(t *testing.T) {
 	f := newFinder(Rules{User: -1, All: true})
 	f.seen[p.pid] = &sighting{start: p.start, target: &p, rest: 2}
 	for rest := range 2 {
-		if s := f.sight(p.pid, time.Now()); s.target != &p || s.rest != 1-rest {
-			t.Errorf("look %d: %+v", rest, s)
-		}
+		s := f.sight(p.pid, time.Now())
+		expect.True(t, s.target == &p && s.rest == 1-rest, "look %d: %+v", rest, s)
 	}
-	if s := f.sight(p.pid, time.Now()); s.target == &p || s.target.name == p.name || s.rest != settled {
-		t.Errorf("%+v is not read again", s)
-	}
+	s := f.sight(p.pid, time.Now())
+	expect.True(t, s.target != &p && s.target.name != p.name && s.rest == settled, "%+v is not read again", s)
 	f.seen[p.pid] = &sighting{start: p.start + 1, target: &p}
-	if s := f.sight(p.pid, time.Now()); s.target != nil || s.start != p.start {
-		t.Errorf("%+v is the process before", s)
-	}
+	s = f.sight(p.pid, time.Now())
+	expect.True(t, s.target == nil && s.start == p.start, "%+v is the process before", s)
 }
 
 // The next agent completes the recordings of an agent that was killed. It deletes and counts its
@@ -318,15 +312,11 @@ func TestForeignFiles(t *testing.T) {
 	a.pusher.drain(make(chan struct{}))
 	for _, f := range []*folder{a.store, a.spool} {
 		names, size := f.files()
-		if all, _ := filepath.Glob(filepath.Join(f.dir, "*.*")); len(all) != 8 ||
-			len(names) != 0 || size != 0 {
-			t.Errorf("left: %v; counted: %v", all, names)
-		}
+		all, _ := filepath.Glob(filepath.Join(f.dir, "*.*"))
+		expect.True(t, len(all) == 8 && len(names) == 0 && size == 0, "left: %v; counted: %v", all, names)
 	}
-	if a.count.StoreDropped.Load() != 1 || a.count.SpoolDropped.Load() != 0 ||
-		a.count.PushRejected.Load() != 0 {
-		t.Error("other files than the agent's are counted")
-	}
+	expect.True(t, a.count.StoreDropped.Load() == 1 && a.count.SpoolDropped.Load() == 0 &&
+		a.count.PushRejected.Load() == 0, "other files than the agent's are counted")
 }
 
 // A second agent does not touch the folder of the first one. Once the first has ended, another may use it.
@@ -347,18 +337,16 @@ func unrecorded(t *testing.T) {
 	stop := make(chan struct{})
 	var a *Agent
 	a, _ = testAgent(t, func(i Interval) (int64, error) {
-		if got := time.Duration(a.count.Unrecorded.Load()); got != 2*time.Second {
-			t.Errorf("%v without a recording, of 2s", got)
-		}
+		got := time.Duration(a.count.Unrecorded.Load())
+		expect.True(t, got == 2*time.Second, "%v without a recording, of 2s", got)
 		fill(i)
 		return 1, nil
 	})
 	a.cfg.Sample = func(s Session) error { time.Sleep(2 * time.Second); return sample(s) }
 	time.AfterFunc(2*time.Second+3*a.cfg.Interval, func() { close(stop) })
 	a.follow(self(t), stop)
-	if got := time.Duration(a.count.Unrecorded.Load()); got != 2*time.Second {
-		t.Errorf("%v without a recording at the end, of 2s", got)
-	}
+	got := time.Duration(a.count.Unrecorded.Load())
+	expect.True(t, got == 2*time.Second, "%v without a recording at the end, of 2s", got)
 }
 
 func TestBudget(t *testing.T) {
@@ -378,9 +366,8 @@ func TestBudget(t *testing.T) {
 		}
 		return n
 	}
-	if n := begun(); n < 20 || n > 50 {
-		t.Errorf("%d sessions may begin at first", n)
-	}
+	n := begun()
+	expect.True(t, n >= 20 && n <= 50, "%d sessions may begin at first", n)
 	if uses(1, 3, 0); b.rate() != 19 || begun() != 0 {
 		t.Error("beginning sessions lowers the rate, or more may begin though nothing is left")
 	}
@@ -398,12 +385,10 @@ func TestBudget(t *testing.T) {
 		t.Errorf("rate %g after using little, %q", b.rate(), lines)
 	}
 	cut = b.cut()
-	if lines := uses(1, 0.001, 101); len(lines) != 1 || b.begin() || !closed(cut) {
-		t.Errorf("memory above the budget: %q", lines)
-	}
-	if lines := uses(1, 0.001, 80); len(lines) != 1 || !b.begin() {
-		t.Errorf("the pause does not end: %q", lines)
-	}
+	lines = uses(1, 0.001, 101)
+	expect.True(t, len(lines) == 1 && !b.begin() && closed(cut), "memory above the budget: %q", lines)
+	lines = uses(1, 0.001, 80)
+	expect.True(t, len(lines) == 1 && b.begin(), "the pause does not end: %q", lines)
 }
 
 func TestRules(t *testing.T) {
@@ -434,24 +419,20 @@ func TestServe(t *testing.T) {
 		return w.Code, string(body)
 	}
 	for _, wrong := range []string{"", "Bearer ", "Bearer secrets", "secret"} {
-		if code, _ := get("secret", "/metrics", wrong); code != 401 {
-			t.Errorf("%q: %d", wrong, code)
-		}
+		code, _ := get("secret", "/metrics", wrong)
+		expect.True(t, code == 401, "%q: %d", wrong, code)
 	}
-	if code, _ := get("", "/healthz", ""); code != 503 {
-		t.Errorf("health before the first look: %d", code)
-	}
+	code, _ := get("", "/healthz", "")
+	expect.True(t, code == 503, "health before the first look: %d", code)
 	a.start(nil, nil)
-	if code, _ := get("", "/healthz", ""); code != 200 {
-		t.Errorf("health: %d", code)
-	}
+	code, _ = get("", "/healthz", "")
+	expect.True(t, code == 200, "health: %d", code)
 	a.count.SpoolDropped.Add(3)
 	a.fail(self(t), &Failure{ReasonWrite, errors.New("full")})
-	if code, text := get("secret", "/metrics", "Bearer secret"); code != 200 ||
-		!strings.Contains(text, "\nseedwalk_agent_failures_total{reason=\"write\"} 1\n") ||
-		!strings.Contains(text, "\nseedwalk_agent_spool_dropped_total 3\n") {
-		t.Errorf("metrics: %d %s", code, text)
-	}
+	code, text := get("secret", "/metrics", "Bearer secret")
+	expect.True(t, code == 200 &&
+		strings.Contains(text, "\nseedwalk_agent_failures_total{reason=\"write\"} 1\n") &&
+		strings.Contains(text, "\nseedwalk_agent_spool_dropped_total 3\n"), "metrics: %d %s", code, text)
 	a.targets[7] = process{pid: 7, name: "<shop>"}
 	put(t, a.store, "1700000000000-7-shop.swrec", "no recording")
 	if code, text := get("", "/targets", ""); code != 200 ||
@@ -460,14 +441,12 @@ func TestServe(t *testing.T) {
 	}
 	for path, want := range map[string]int{"/targets/7": 404, "/targets/8": 404, "/targets/x": 404,
 		"/targets/7/..%2f": 404, "/x": 404} {
-		if code, text := get("", path, ""); code != want {
-			t.Errorf("%s: %d %s", path, code, text)
-		}
+		code, text := get("", path, "")
+		expect.True(t, code == want, "%s: %d %s", path, code, text)
 	}
 	password := "Basic " + base64.StdEncoding.EncodeToString([]byte("anyone:secret"))
-	if code, _ := get("secret", "/targets", password); code != 200 {
-		t.Errorf("a password: %d", code)
-	}
+	code, _ = get("secret", "/targets", password)
+	expect.True(t, code == 200, "a password: %d", code)
 	for host, want := range map[string]int{"localhost": 200, "127.0.0.1:7019": 200, "[::1]:7019": 200,
 		"shop.example": 403, "shop.example:7019": 403} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/targets", nil)
@@ -477,9 +456,7 @@ func TestServe(t *testing.T) {
 	}
 	for addr, want := range map[string]bool{"localhost:1": true, "127.0.0.9:1": true, "[::1]:1": true,
 		":1": false, "0.0.0.0:1": false, "10.0.0.1:1": false, "x": false, "": false} {
-		if IsLocal(addr) != want {
-			t.Errorf("IsLocal(%q) = %v", addr, !want)
-		}
+		expect.True(t, IsLocal(addr) == want, "IsLocal(%q) = %v", addr, !want)
 	}
 }
 
@@ -493,10 +470,8 @@ func TestUnit(t *testing.T) {
 	text := strings.Replace(string(unit), "/usr/bin/seedwalk", "/bin/true", 1)
 	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	out, err := exec.Command("systemd-analyze", "verify", "--man=no", path).CombinedOutput()
-	if err != nil || strings.Contains(string(out), path) ||
-		strings.Contains(string(out), "seedwalk-agent.service:") {
-		t.Errorf("%v: %s", err, out)
-	}
+	expect.True(t, err == nil && !strings.Contains(string(out), path) &&
+		!strings.Contains(string(out), "seedwalk-agent.service:"), "%v: %s", err, out)
 }
 
 // The types of Kubernetes accept the manifests in docs/deploy. The agent of a node has the
@@ -552,8 +527,7 @@ func TestManifests(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "broken.yaml")
 	text := must.Get(os.ReadFile(filepath.Join(deploy, "seedwalk-agent.yaml")))(t)
 	must.Do(t, os.WriteFile(broken, []byte(strings.Replace(string(text), "hostPID", "hostPIDs", 1)), 0o600))
-	if out, err := exec.Command(bin, broken).CombinedOutput(); err == nil ||
-		!strings.Contains(string(out), "hostPIDs") {
-		t.Errorf("a field that Kubernetes does not know: %v, %s", err, out)
-	}
+	out, err := exec.Command(bin, broken).CombinedOutput()
+	expect.True(t, err != nil && strings.Contains(string(out), "hostPIDs"),
+		"a field that Kubernetes does not know: %v, %s", err, out)
 }

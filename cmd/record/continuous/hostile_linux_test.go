@@ -45,19 +45,16 @@ func TestHostileNames(t *testing.T) {
 			"%s: named %q", name, p.name)
 		at := time.UnixMilli(1_700_000_000_000)
 		want := spooled{at, at, p.pid, 19, p.name}
-		if got, ok := parseSpooled(want.file(otlpSuffix)); !ok || got != want {
-			t.Errorf("%s: %+v is read as %+v", name, want, got)
-		}
+		got, ok := parseSpooled(want.file(otlpSuffix))
+		expect.True(t, ok && got == want, "%s: %+v is read as %+v", name, want, got)
 		for key, value := range resource(p) {
 			expect.True(t, len(key) <= maxValue && len(value) <= maxValue,
 				"%s: %.20s has %d bytes", name, key, len(value))
 		}
 		a, _ := testAgent(t, nil)
 		put(t, a.store, fmt.Sprintf("%d-%d-%s.swrec", at.UnixMilli(), p.pid, p.name), "x")
-		if len(a.recordings(p.pid)) != 1 || len(a.recordings(7)) != 0 {
-			t.Errorf("%s: its recordings are %q, those of process 7 %q", name,
-				a.recordings(p.pid), a.recordings(7))
-		}
+		expect.True(t, len(a.recordings(p.pid)) == 1 && len(a.recordings(7)) == 0,
+			"%s: its recordings are %q, those of process 7 %q", name, a.recordings(p.pid), a.recordings(7))
 		in.Close()
 		cmd.Wait()
 	}
@@ -72,16 +69,14 @@ func TestHostileFolder(t *testing.T) {
 	put(t, a.spool, "1700000000000-7-x.part", "x")
 	expect.Equal(t, len(a.recordings(7)), 1, "recordings")
 	a.recover()
-	if names, _ := a.store.files(); len(names) != 1 || len(a.spool.ending("")) != 0 ||
-		a.count.SpoolDropped.Load() != 1 {
-		t.Errorf("%v, %v left", names, a.spool.ending(""))
-	}
+	names, _ := a.store.files()
+	expect.True(t, len(names) == 1 && len(a.spool.ending("")) == 0 && a.count.SpoolDropped.Load() == 1,
+		"%v, %v left", names, a.spool.ending(""))
 	file := filepath.Join(t.TempDir(), "file")
 	os.WriteFile(file, nil, 0o600)
 	for _, folder := range []string{file, "/proc/1/x", "a\x00b"} {
-		if _, err := New(Config{Folder: folder, CPU: 1}); err == nil {
-			t.Errorf("%q is a folder", folder)
-		}
+		_, err := New(Config{Folder: folder, CPU: 1})
+		expect.True(t, err != nil, "%q is a folder", folder)
 	}
 }
 
@@ -120,11 +115,10 @@ func TestHostileCollectors(t *testing.T) {
 			err = p.drain(make(chan struct{}))
 			l.Close()
 			names, _ := p.spool.files()
-			if err == nil || len(names) != 3 || p.count.PushErrors.Load() != 1 ||
-				p.count.PushRejected.Load()+p.count.Pushed.Load() != 0 || len(said.lines) != 1 ||
-				len(said.lines[0]) > 1000 {
-				t.Errorf("%s%s: %v; %d profiles left, said %.300q", scheme, name, err, len(names), said.lines)
-			}
+			expect.True(t, err != nil && len(names) == 3 && p.count.PushErrors.Load() == 1 &&
+				p.count.PushRejected.Load()+p.count.Pushed.Load() == 0 && len(said.lines) == 1 &&
+				len(said.lines[0]) <= 1000,
+				"%s%s: %v; %d profiles left, said %.300q", scheme, name, err, len(names), said.lines)
 		}
 	}
 }
@@ -174,10 +168,9 @@ func TestFullDisk(t *testing.T) {
 	if waits, _ := a.spool.files(); len(waits) != 2 || len(a.spool.ending(partSuffix)) != 0 {
 		t.Errorf("%v wait, %v left", waits, a.spool.ending(partSuffix))
 	}
-	if failed := a.failed(); failed[ReasonWrite] != 3 || len(failed) != 1 ||
-		!strings.Contains(said.lines[0], "no space left") {
-		t.Errorf("failures %v, said %q", failed, said.lines)
-	}
+	failed := a.failed()
+	expect.True(t, failed[ReasonWrite] == 3 && len(failed) == 1 &&
+		strings.Contains(said.lines[0], "no space left"), "failures %v, said %q", failed, said.lines)
 	for _, path := range append(a.store.ending(""), a.spool.ending(otlpSuffix)...) {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 			os.Remove(path)

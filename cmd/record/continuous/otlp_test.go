@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"encoding/binary"
 	"fmt"
-	"github.com/seedwalk/seedwalk/testkit/expect"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 func TestPushAddress(t *testing.T) {
@@ -162,11 +163,10 @@ func TestPushCollector(t *testing.T) {
 				want = want[1:]
 			}
 			expect.Slices(t, b.got, want)
-			if p.count.PushErrors.Load() != c.errors || p.count.PushRejected.Load() != c.rejected ||
-				p.count.Pushed.Load() != 3-c.rejected {
-				t.Errorf("%d errors, %d rejected, %d pushed: %q", p.count.PushErrors.Load(),
-					p.count.PushRejected.Load(), p.count.Pushed.Load(), said.lines)
-			}
+			expect.True(t, p.count.PushErrors.Load() == c.errors &&
+				p.count.PushRejected.Load() == c.rejected && p.count.Pushed.Load() == 3-c.rejected,
+				"%d errors, %d rejected, %d pushed: %q", p.count.PushErrors.Load(),
+				p.count.PushRejected.Load(), p.count.Pushed.Load(), said.lines)
 		})
 	}
 }

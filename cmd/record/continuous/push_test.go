@@ -127,15 +127,12 @@ func TestPushRetries(t *testing.T) {
 			defer srv.Close()
 			p, said := pushing(t, srv.URL, 3)
 			drained(t, p)
-			if want := []string{"app0 profile0", "app1 profile1",
-				"app2 profile2"}; !slices.Equal(b.got, want) {
-				t.Errorf("got %v", b.got)
-			}
-			if p.count.Pushed.Load() != 3 || p.count.PushErrors.Load() != 3 ||
-				p.count.PushRejected.Load() != 0 {
-				t.Errorf("pushed %d, errors %d, rejected %d", p.count.Pushed.Load(),
-					p.count.PushErrors.Load(), p.count.PushRejected.Load())
-			}
+			want := []string{"app0 profile0", "app1 profile1", "app2 profile2"}
+			expect.True(t, slices.Equal(b.got, want), "got %v", b.got)
+			expect.True(t, p.count.Pushed.Load() == 3 && p.count.PushErrors.Load() == 3 &&
+				p.count.PushRejected.Load() == 0,
+				"pushed %d, errors %d, rejected %d", p.count.Pushed.Load(), p.count.PushErrors.Load(),
+				p.count.PushRejected.Load())
 			expect.True(t, len(said.lines) == 2 && strings.Contains(said.lines[1], "again"),
 				"said %q", said.lines)
 		})
@@ -150,14 +147,10 @@ func TestPushReasons(t *testing.T) {
 	defer srv.Close()
 	p, said := pushing(t, srv.URL, 1)
 	drained(t, p)
-	if len(said.lines) != 3 || !strings.Contains(said.lines[0], "503") ||
-		!strings.Contains(said.lines[1], "404") {
-		t.Errorf("said %q", said.lines)
-	}
-	if got := ownPort.ReplaceAllString("read tcp 127.0.0.1:5->127.0.0.1:4040: reset",
-		"->"); got != "read tcp 127.0.0.1->127.0.0.1:4040: reset" {
-		t.Errorf("the reason is %q", got)
-	}
+	expect.True(t, len(said.lines) == 3 && strings.Contains(said.lines[0], "503") &&
+		strings.Contains(said.lines[1], "404"), "said %q", said.lines)
+	got := ownPort.ReplaceAllString("read tcp 127.0.0.1:5->127.0.0.1:4040: reset", "->")
+	expect.True(t, got == "read tcp 127.0.0.1->127.0.0.1:4040: reset", "the reason is %q", got)
 }
 
 // A profile that the backend rejects is dropped and counted, and does not delay the rest.
@@ -168,10 +161,8 @@ func TestPushRejected(t *testing.T) {
 	p, said := pushing(t, srv.URL, 2)
 	put(t, p.spool, "1700000000000-7-strange.pb.gz", "no profile of ours")
 	drained(t, p)
-	if len(b.got) != 1 || p.count.PushRejected.Load() != 2 || p.count.Pushed.Load() != 1 ||
-		len(said.lines) != 2 {
-		t.Errorf("got %v, rejected %d, said %q", b.got, p.count.PushRejected.Load(), said.lines)
-	}
+	expect.True(t, len(b.got) == 1 && p.count.PushRejected.Load() == 2 && p.count.Pushed.Load() == 1 &&
+		len(said.lines) == 2, "got %v, rejected %d, said %q", b.got, p.count.PushRejected.Load(), said.lines)
 }
 
 // A backend that never answers costs one connection, and stopping does not wait for long.
@@ -194,7 +185,6 @@ func TestSpoolBound(t *testing.T) {
 	names, size := p.spool.files()
 	must.True(t, len(names) == 3 && size == 24 && p.count.SpoolDropped.Load() == 7,
 		"%d files of %d bytes left, %d dropped", len(names), size, p.count.SpoolDropped.Load())
-	if s, ok := parseSpooled(names[0]); !ok || s.Name != "app7" || s.PID != 7 {
-		t.Errorf("the oldest that is left is %+v", s)
-	}
+	s, ok := parseSpooled(names[0])
+	expect.True(t, ok && s.Name == "app7" && s.PID == 7, "the oldest that is left is %+v", s)
 }

@@ -40,10 +40,9 @@ func TestCutAtTheEnd(t *testing.T) {
 			wall += got.Samples[i].Wall
 			last = max(last, got.Samples[i].At)
 		}
-		if over != (c.samples == 0) || got.Stats.Samples != int64(c.samples) || wall != int64(c.want) ||
-			last > 1000 {
-			t.Errorf("%s: %d samples of %d, the last at %d", c.name, got.Stats.Samples, wall, last)
-		}
+		expect.True(t, over == (c.samples == 0) && got.Stats.Samples == int64(c.samples) &&
+			wall == int64(c.want) && last <= 1000,
+			"%s: %d samples of %d, the last at %d", c.name, got.Stats.Samples, wall, last)
 	}
 }
 
@@ -62,13 +61,11 @@ func TestTimeRunsFromFirstSample(t *testing.T) {
 		p.Receive(&wire.Sample{TID: 7, TimeUnixNano: at.UnixNano(), WallNanos: uint64(5 * time.Second)})
 	}
 	p.Receive(&wire.Sample{TID: 7, TimeUnixNano: time.Now().Add(time.Hour).UnixNano()}) // another clock
-	if len(began) != 4 || !began[0].Equal(time.Unix(0, first.UnixNano())) || began[3].After(time.Now()) {
-		t.Errorf("began %v, first sample %v", began, first)
-	}
+	expect.True(t, len(began) == 4 && began[0].Equal(time.Unix(0, first.UnixNano())) &&
+		!began[3].After(time.Now()), "began %v, first sample %v", began, first)
 	b := collect.Build(&collect.Info{AtFirst: true}, []*collect.Process{p.Process}, nil)
-	if got := time.Duration(b.Stacks[0].WallNanos); got != 3*time.Second {
-		t.Errorf("the samples stand for %v, want 0s + 1s + 2s", got)
-	}
+	got := time.Duration(b.Stacks[0].WallNanos)
+	expect.True(t, got == 3*time.Second, "the samples stand for %v, want 0s + 1s + 2s", got)
 	expect.True(t, b.Duration >= 2*time.Second && b.Start.Equal(time.Unix(0, first.UnixNano())),
 		"%v from %v, want 2s from %v", b.Duration, b.Start, first)
 }

@@ -21,9 +21,8 @@ import (
 func shared(t *testing.T) (*Process, Sharer) {
 	t.Helper()
 	p := New(os.Getpid(), "test")
-	if p.Shared = Share(p); p.Shared == nil {
-		t.Fatal("not shared")
-	}
+	p.Shared = Share(p)
+	must.True(t, p.Shared != nil, "not shared")
 	t.Cleanup(p.EndSharing)
 	return p, p.Shared
 }
@@ -79,10 +78,8 @@ func TestShare(t *testing.T) {
 	mine, its := wire.NewWriter(nil), wire.NewWriter(nil)
 	p.Tables(mine)
 	other.Tables(its)
-	if !bytes.Equal(mine.Bytes(), its.Bytes()) || its.Len() == 0 || other.Counts().Samples != 1 ||
-		other.Troubled() {
-		t.Errorf("%q, want %q; %+v", its.Bytes(), mine.Bytes(), other.Counts())
-	}
+	expect.True(t, bytes.Equal(mine.Bytes(), its.Bytes()) && its.Len() != 0 && other.Counts().Samples == 1 &&
+		!other.Troubled(), "%q, want %q; %+v", its.Bytes(), mine.Bytes(), other.Counts())
 	got := collect.Build(&collect.Info{}, []*collect.Process{other.Process}, nil)
 	expect.True(t, got.Stacks[0].WallNanos <= int64(time.Since(before)),
 		"waiting time before the recording is in it: %+v", got.Stacks)
@@ -144,9 +141,8 @@ func TestKeeperSearches(t *testing.T) {
 	for range 1000 {
 		keep(&wire.Module{Path: "[vdso]"})
 	}
-	if most := 1 + int(time.Since(began)/mapEvery); n.searched < 1 || n.searched > most {
-		t.Errorf("%d searches, want 1 to %d", n.searched, most)
-	}
+	most := 1 + int(time.Since(began)/mapEvery)
+	expect.True(t, n.searched >= 1 && n.searched <= most, "%d searches, want 1 to %d", n.searched, most)
 }
 
 // A recording that does not read neither blocks the first one nor fills its memory.
@@ -191,14 +187,12 @@ func TestShareGarbage(t *testing.T) {
 	c.Close()
 	waitLeft(t, p, s)
 	for range maxJoined {
-		if c, _, _ := Join(os.Getpid(), Request{}); c == nil {
-			t.Fatal("not joined")
-		}
+		c, _, _ := Join(os.Getpid(), Request{})
+		must.True(t, c != nil, "not joined")
 	}
 	waitJoined(t, s, maxJoined)
-	if c, _, _ := Join(os.Getpid(), Request{}); c != nil {
-		t.Error("more recordings than the bound")
-	}
+	c, _, _ = Join(os.Getpid(), Request{})
+	expect.True(t, c == nil, "more recordings than the bound")
 }
 
 // When the first recording ends, those that joined are notified.
@@ -210,9 +204,8 @@ func TestShareEnds(t *testing.T) {
 	other := New(7, "other")
 	other.Read(c)
 	expect.True(t, !other.Troubled(), "the stream of an ended recording has no farewell")
-	if c, _, _ := Join(os.Getpid(), Request{}); c != nil {
-		t.Error("a recording joins one that has ended")
-	}
+	c, _, _ = Join(os.Getpid(), Request{})
+	expect.True(t, c == nil, "a recording joins one that has ended")
 }
 
 // burn uses processor time.
@@ -257,9 +250,8 @@ func TestSharePart(t *testing.T) {
 		t.Errorf("%d samples, %d where they are taken, from %v, %v", n, p.Counts().Samples,
 			got.Start, got.Stats.Counters)
 	}
-	if cpu := time.Duration(got.Stats.CPU.Process); cpu < 30*time.Millisecond || cpu > 80*time.Millisecond {
-		t.Errorf("CPU time %v, of 30 ms", cpu)
-	}
+	cpu := time.Duration(got.Stats.CPU.Process)
+	expect.True(t, cpu >= 30*time.Millisecond && cpu <= 80*time.Millisecond, "CPU time %v, of 30 ms", cpu)
 	for _, st := range got.Stacks {
 		if st.CPUNanos == 0 && st.WallNanos > int64(41*time.Millisecond) {
 			t.Errorf("waiting time %v goes beyond the part", time.Duration(st.WallNanos))
@@ -360,16 +352,14 @@ func TestShareBeforePart(t *testing.T) {
 
 // The error shows why a recording cannot be joined.
 func TestShareRefuses(t *testing.T) {
-	if _, _, err := Join(os.Getpid(), Request{}); err != ErrNoRecording {
-		t.Errorf("nobody listens: %v", err)
-	}
+	_, _, err := Join(os.Getpid(), Request{})
+	expect.True(t, err == ErrNoRecording, "nobody listens: %v", err)
 	_, s := shared(t)
 	s.(*sharing).mu.Lock()
 	s.(*sharing).closed = true
 	s.(*sharing).mu.Unlock()
-	if _, _, err := Join(os.Getpid(), Request{}); err == nil || err == ErrNoRecording {
-		t.Errorf("one that ends: %v", err)
-	}
+	_, _, err = Join(os.Getpid(), Request{})
+	expect.True(t, err != nil && err != ErrNoRecording, "one that ends: %v", err)
 }
 
 // One recording at a time may load the probe into a process.

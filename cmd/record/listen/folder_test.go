@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -37,19 +38,16 @@ func TestSweep(t *testing.T) {
 	second, err := NewFolder(parent) // sweeps again
 	must.Do(t, err)
 	for _, dir := range gone {
-		if _, err := os.Lstat(dir); err == nil {
-			t.Errorf("%s is still there", dir)
-		}
+		_, err := os.Lstat(dir)
+		expect.True(t, err != nil, "%s is still there", dir)
 	}
 	for _, dir := range append(kept, elsewhere, filepath.Join(elsewhere, lockName),
 		living.Dir, living.Path(lockName)) {
-		if _, err := os.Lstat(dir); err != nil {
-			t.Error(err)
-		}
+		_, err := os.Lstat(dir)
+		expect.True(t, err == nil, "%v", err)
 	}
 	living.Close()
 	second.Close()
-	if _, err := os.Lstat(living.Dir); err == nil {
-		t.Errorf("%s is still there", living.Dir)
-	}
+	_, err = os.Lstat(living.Dir)
+	expect.True(t, err != nil, "%s is still there", living.Dir)
 }

@@ -37,10 +37,9 @@ func TestNoLibrary(t *testing.T) {
 			o := Options{Profiler: "/p.so", Mode: c.mode, modeWhy: c.why}
 			got := o.noLibrary(c.system, c.err)
 			for _, want := range c.want {
-				if text := got.Error(); !strings.Contains(text, want) || strings.Contains(text, "\n") ||
-					got.Code != 125 {
-					t.Errorf("code %d, %q, want %q in one line", got.Code, text, want)
-				}
+				text := got.Error()
+				expect.True(t, strings.Contains(text, want) && !strings.Contains(text, "\n") &&
+					got.Code == 125, "code %d, %q, want %q in one line", got.Code, text, want)
 			}
 		})
 	}
@@ -63,16 +62,14 @@ func TestInlines(t *testing.T) {
 	const on = "DOTNET_RichDebugInfo=1"
 	for _, mode := range []Mode{ModeProbe, ModeSnapshot} {
 		opt := Options{Mode: mode, Env: []string{"A=1", "COMPlus_RichDebugInfo=0", "DOTNET_RichDebugInfo=0"}}
-		if got := ChildEnviron(&opt, "/s"); slices.Contains(got, on) ||
-			!slices.Contains(got, "DOTNET_RichDebugInfo=0") {
-			t.Errorf("%s: %q", mode, got)
-		}
+		got := ChildEnviron(&opt, "/s")
+		expect.True(t, !slices.Contains(got, on) && slices.Contains(got, "DOTNET_RichDebugInfo=0"),
+			"%s: %q", mode, got)
 		opt.Inlines = true
-		if got := ChildEnviron(&opt,
-			"/s"); !slices.Contains(got, on) || slices.Contains(got, "DOTNET_RichDebugInfo=0") ||
-			slices.Contains(got, "COMPlus_RichDebugInfo=0") || opt.Env[2] != "DOTNET_RichDebugInfo=0" {
-			t.Errorf("%s, asked for: %q", mode, got)
-		}
+		got = ChildEnviron(&opt, "/s")
+		expect.True(t, slices.Contains(got, on) && !slices.Contains(got, "DOTNET_RichDebugInfo=0") &&
+			!slices.Contains(got, "COMPlus_RichDebugInfo=0") && opt.Env[2] == "DOTNET_RichDebugInfo=0",
+			"%s, asked for: %q", mode, got)
 	}
 }
 
@@ -138,9 +135,8 @@ func TestBlockers(t *testing.T) {
 		{"DOTNET_EnableDiagnostics=1", 0}, {"DOTNET_EnableDiagnostics=", 0},
 		{"DOTNET_EnableDiagnostics_IPC=0", 0}}
 	for _, c := range cases {
-		if got := Blockers([]string{"X=1", c.env}); len(got) != c.want {
-			t.Errorf("%s: %q", c.env, got)
-		}
+		got := Blockers([]string{"X=1", c.env})
+		expect.True(t, len(got) == c.want, "%s: %q", c.env, got)
 	}
 }
 
@@ -173,18 +169,13 @@ func TestEventNames(t *testing.T) {
 func TestEventsNeedTheProbe(t *testing.T) {
 	o := Options{Events: "cpu,waits", Mode: ModeSnapshot, modeWhy: "there is no probe for this system"}
 	r := o.checkEvents()
-	if r == nil || !strings.Contains(r.Error(), "there is no probe for this system") ||
-		!strings.Contains(r.Error(), "--events cpu,waits") || r.Code != ExitRefused {
-		t.Errorf("%v", r)
-	}
+	expect.True(t, r != nil && strings.Contains(r.Error(), "there is no probe for this system") &&
+		strings.Contains(r.Error(), "--events cpu,waits") && r.Code == ExitRefused, "%v", r)
 	o = Options{Events: "locks", Outside: true}
-	if r := o.ChooseMode(); r == nil ||
-		!strings.Contains(r.Error(), "nothing of seedwalk is in the process") {
-		t.Errorf("%v", r)
-	}
+	r = o.ChooseMode()
+	expect.True(t, r != nil && strings.Contains(r.Error(), "nothing of seedwalk is in the process"), "%v", r)
 	o.Mode = ModeSnapshot
 	o.Events = "cpu,wall"
-	if r := o.checkEvents(); r != nil {
-		t.Error(r)
-	}
+	r = o.checkEvents()
+	expect.True(t, r == nil, "%v", r)
 }

@@ -4,6 +4,9 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // With events, the profiler library is in the process, and Way says so.
@@ -11,18 +14,13 @@ func TestWayWithEvents(t *testing.T) {
 	for events, want := range map[Events]string{"": "nothing of seedwalk is in the process",
 		"cpu,waits": "a library in the process copies the runtime's events"} {
 		o := Options{Events: events, Mode: ModeProbe}
-		if err := o.Unpack(""); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, o.Unpack(""))
 		if f, ok := o.shared.(io.Closer); ok {
 			defer f.Close()
 		}
-		if way := o.Way(); !strings.Contains(way, want) {
-			t.Errorf("events %q: %s", events, way)
-		}
+		way := o.Way()
+		expect.True(t, strings.Contains(way, want), "events %q: %s", events, way)
 		loads := strings.Contains(strings.Join(ChildEnviron(&o, "s"), " "), "CORECLR_PROFILER=")
-		if loads != (events != "") {
-			t.Errorf("events %q: the profiler is loaded: %v", events, loads)
-		}
+		expect.Equal(t, loads, (events != ""), "events %q: the profiler is loaded", events)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -15,16 +16,13 @@ func TestNoPermission(t *testing.T) {
 	}
 	dir := tempdir.New(t)
 	os.Chmod(dir, 0o500)
-	if r := CheckWritable(filepath.Join(dir, "x")); r == nil ||
-		!strings.Contains(r.Error(), "permission denied") {
-		t.Errorf("got %v", r)
-	}
+	r := CheckWritable(filepath.Join(dir, "x"))
+	expect.True(t, r != nil && strings.Contains(r.Error(), "permission denied"), "got %v", r)
 }
 
 // No file can be created in /proc (ENOENT): the advice must not be to make that directory.
 func TestNoFileInProc(t *testing.T) {
 	r := CheckWritable("/proc/x.html")
-	if r == nil || strings.Contains(r.Remedy, "mkdir") || !strings.Contains(r.Remedy, "--output") {
-		t.Errorf("%v", r)
-	}
+	expect.True(t, r != nil && !strings.Contains(r.Remedy, "mkdir") && strings.Contains(r.Remedy, "--output"),
+		"%v", r)
 }

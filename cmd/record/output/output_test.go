@@ -29,16 +29,13 @@ func TestWriteReplacesWhole(t *testing.T) {
 	f := New()
 	boom := errors.New("boom")
 	err := f.Write(link, func(w io.Writer) error { io.WriteString(w, "half"); return boom })
-	if err != boom || read(path) != "old" {
-		t.Errorf("a failed write: %v, content %q", err, read(path))
-	}
-	if err := f.Write(link, func(w io.Writer) error {
+	expect.True(t, err == boom && read(path) == "old", "a failed write: %v, content %q", err, read(path))
+	err = f.Write(link, func(w io.Writer) error {
 		_, err := io.WriteString(w,
 			"new")
 		return err
-	}); err != nil || read(path) != "new" {
-		t.Errorf("%v, content %q", err, read(path))
-	}
+	})
+	expect.True(t, err == nil && read(path) == "new", "%v, content %q", err, read(path))
 	left, _ := os.ReadDir(dir)
 	if runtime.GOOS == "windows" {
 		expect.Equal(t, len(left), 1, "files %v", left)
@@ -47,17 +44,15 @@ func TestWriteReplacesWhole(t *testing.T) {
 	info, _ := os.Lstat(link)
 	expect.True(t, info.Mode()&os.ModeSymlink != 0 && len(left) == 2,
 		"link %v, files %v", info.Mode(), left)
-	if info, _ := os.Stat(path); info.Mode().Perm() != 0o640 {
-		t.Errorf("mode %v", info.Mode())
-	}
+	info, _ = os.Stat(path)
+	expect.True(t, info.Mode().Perm() == 0o640, "mode %v", info.Mode())
 }
 
 // A recording file that was moved away while it grew is lost: the result is in no place that can be named.
 func TestMovedPartial(t *testing.T) {
 	for name, moved := range map[string]bool{"kept": false, "moved": true} {
 		out := filepath.Join(tempdir.New(t), "a.swrec")
-		f, err := openRecording(options.Output{Path: out}, nil)
-		must.Do(t, err)
+		f := must.Get(openRecording(options.Output{Path: out}, nil))(t)
 		f.Begin(&collect.Info{})
 		if moved {
 			if os.Rename(out+partialSuffix, out+".elsewhere") != nil {
@@ -69,9 +64,8 @@ func TestMovedPartial(t *testing.T) {
 		if moved {
 			want = ""
 		}
-		if w := f.Finish(&collect.Info{}, nil); w.Path != want || (w.Err != nil) != moved {
-			t.Errorf("%s: %q, %v", name, w.Path, w.Err)
-		}
+		w := f.Finish(&collect.Info{}, nil)
+		expect.True(t, w.Path == want && (w.Err != nil) == moved, "%s: %q, %v", name, w.Path, w.Err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -28,13 +29,10 @@ func TestOutputThatCannotBeReplaced(t *testing.T) {
 		t.Errorf("read only: %q", got)
 	}
 	os.Chmod(path, 0o666)
-	if got := refused(); got != "" {
-		t.Errorf("writable: %q", got)
-	}
+	expect.Equal(t, refused(), "", "writable")
 	name, _ := windows.UTF16PtrFromString(path)
 	h := must.Get(windows.CreateFile(name, windows.GENERIC_READ, 0, nil, windows.OPEN_EXISTING, 0, 0))(t)
 	defer windows.CloseHandle(h)
-	if got := refused(); !strings.Contains(got, "close the program that has it open") {
-		t.Errorf("open elsewhere: %q", got)
-	}
+	got := refused()
+	expect.True(t, strings.Contains(got, "close the program that has it open"), "open elsewhere: %q", got)
 }

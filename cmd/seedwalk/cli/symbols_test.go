@@ -33,9 +33,8 @@ func TestSymbols(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %q", c.value, err, c.want)
 		}
-		if _, urls := l.split(); !slices.Equal(urls, c.urls) {
-			t.Errorf("%q: servers %q, want %q", c.value, urls, c.urls)
-		}
+		_, urls := l.split()
+		expect.True(t, slices.Equal(urls, c.urls), "%q: servers %q, want %q", c.value, urls, c.urls)
 	}
 	t.Setenv("DEBUGINFOD_URLS", "")
 	expect.True(t, new(SymbolList).Set("debuginfod") != nil, "debuginfod without servers")

@@ -1,10 +1,11 @@
 package doctor
 
 import (
-	"github.com/seedwalk/seedwalk/testkit/expect"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // What is left to the probe is said with its cause, and nothing without one.
@@ -15,14 +16,12 @@ func TestByProbe(t *testing.T) {
 		{"", "not shown", "blocked threads get a signal each time that they have run, because the kernel does not say where they wait (not shown)", "memory"},
 		{"no leave", "not shown", "(no leave); blocked threads", "\n"},
 	} {
-		if got := byProbe(c.unread, c.unseen); !strings.Contains(got, c.want) ||
-			strings.Contains(got, c.not) {
-			t.Errorf("%q, %q: %q", c.unread, c.unseen, got)
-		}
+		got := byProbe(c.unread, c.unseen)
+		expect.True(t, strings.Contains(got, c.want) && !strings.Contains(got, c.not),
+			"%q, %q: %q", c.unread, c.unseen, got)
 	}
-	if unread, unseen := refusedOf(os.Getpid()); unread+unseen != "" {
-		t.Errorf("of ourselves: %q, %q", unread, unseen)
-	}
+	unread, unseen := refusedOf(os.Getpid())
+	expect.True(t, unread+unseen == "", "of ourselves: %q, %q", unread, unseen)
 }
 
 func TestHeldBack(t *testing.T) {

@@ -37,10 +37,8 @@ func TestJudgeWindows(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := judgeWindows(c.major, c.minor, c.build, c.goarch, c.native, c.wine)
-			if f.Status != c.status || !strings.Contains(f.Detail, c.want) ||
-				(f.Status == Bad) != (f.Remedy != "") {
-				t.Errorf("%+v", f)
-			}
+			expect.True(t, f.Status == c.status && strings.Contains(f.Detail, c.want) &&
+				(f.Status == Bad) == (f.Remedy != ""), "%+v", f)
 		})
 	}
 }
@@ -54,12 +52,10 @@ func TestDoctorWithoutLibrary(t *testing.T) {
 		want = Note
 	}
 	absent := filepath.Join(tempdir.New(t), "absent")
-	if f := checkLibrary(&patient{profiler: absent, found: true}); f.Status != want {
-		t.Errorf("%+v, want %s", f, want)
-	}
-	if f := checkLibrary(&patient{profiler: absent}); f.Status != Bad {
-		t.Errorf("%+v, want %s", f, Bad)
-	}
+	f := checkLibrary(&patient{profiler: absent, found: true})
+	expect.True(t, f.Status == want, "%+v, want %s", f, want)
+	f = checkLibrary(&patient{profiler: absent})
+	expect.True(t, f.Status == Bad, "%+v, want %s", f, Bad)
 }
 
 // What doctor says of programs of Windows, on any system.

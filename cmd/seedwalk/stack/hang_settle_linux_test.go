@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -25,19 +26,15 @@ func TestSettle(t *testing.T) {
 	}
 	computes := start("sh", "-c", "while :; do :; done")
 	time.Sleep(200 * time.Millisecond) // a shell may block while it starts
-	if d := took(computes, 50*time.Millisecond); d < 50*time.Millisecond {
-		t.Errorf("a computing thread: %v", d)
-	}
+	d := took(computes, 50*time.Millisecond)
+	expect.True(t, d >= 50*time.Millisecond, "a computing thread: %v", d)
 	sleeps := start("sleep", "1000")
-	if d := took(sleeps, time.Minute); d > 30*time.Second {
-		t.Errorf("a sleeping thread: %v", d)
-	}
+	d = took(sleeps, time.Minute)
+	expect.True(t, d <= 30*time.Second, "a sleeping thread: %v", d)
 	must.Do(t, sleeps.Process.Signal(syscall.SIGSTOP))
-	if d := took(sleeps, 50*time.Millisecond); d < 50*time.Millisecond {
-		t.Errorf("a stopped thread: %v", d)
-	}
+	d = took(sleeps, 50*time.Millisecond)
+	expect.True(t, d >= 50*time.Millisecond, "a stopped thread: %v", d)
 	must.Do(t, sleeps.Process.Signal(syscall.SIGCONT))
-	if d := took(sleeps, time.Minute); d > 30*time.Second {
-		t.Errorf("a continued thread: %v", d)
-	}
+	d = took(sleeps, time.Minute)
+	expect.True(t, d <= 30*time.Second, "a continued thread: %v", d)
 }

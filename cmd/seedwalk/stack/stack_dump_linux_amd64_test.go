@@ -17,6 +17,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr/tasks"
 	"github.com/seedwalk/seedwalk/process/dump"
 	"github.com/seedwalk/seedwalk/sample/paused"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -152,9 +153,8 @@ func TestMutatedDumps(t *testing.T) {
 	for _, kind := range []string{"triage", "withheap"} {
 		t.Run(kind, func(t *testing.T) {
 			whole := createdump(t, kind)
-			if _, heap := everything(whole); heap != (kind == "withheap") {
-				t.Errorf("the heap of the whole dump was read: %v", heap)
-			}
+			_, heap := everything(whole)
+			expect.True(t, heap == (kind == "withheap"), "the heap of the whole dump was read: %v", heap)
 			reads, heaps, slowest, largest := 0, 0, time.Duration(0), uint64(0)
 			for i := range int64(*mutatedDumps) {
 				seed := *mutatedSeed + i
@@ -166,9 +166,8 @@ func TestMutatedDumps(t *testing.T) {
 				took := time.Since(began)
 				runtime.ReadMemStats(&after)
 				size := after.TotalAlloc - before.TotalAlloc
-				if took > time.Minute || size > 4<<30 {
-					t.Errorf("seed %d took %v and %d MB", seed, took, size>>20)
-				}
+				expect.True(t, took <= time.Minute && size <= 4<<30,
+					"seed %d took %v and %d MB", seed, took, size>>20)
 				if read {
 					reads++
 				}
@@ -179,9 +178,7 @@ func TestMutatedDumps(t *testing.T) {
 			}
 			t.Logf("%d of %d dumps of %d MB read, %d with their heap; at most %v and %d MB allocated", reads,
 				*mutatedDumps, len(whole)>>20, heaps, slowest, largest>>20)
-			if reads == 0 {
-				t.Error("nothing was read")
-			}
+			expect.True(t, reads != 0, "nothing was read")
 		})
 	}
 }

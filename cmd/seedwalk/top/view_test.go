@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // workload is a profile of a thread: nanoseconds in a function, and bytes allocated.
@@ -27,23 +28,18 @@ func TestTopView(t *testing.T) {
 	start := time.Unix(100, 0)
 	a, b := sum(workload(1e9, 5e6), start), sum(workload(2e9, 15e6), start.Add(2*time.Second))
 	v := between(&a, &b)
-	if v.CPU != 0.5 || v.Samples != 100 || len(v.Functions) != 2 ||
-		v.Functions[0] != (topRow{"App.Work", 0.5, 0.5}) || v.Functions[1].Total != 0.5 {
-		t.Errorf("%+v", v)
-	}
-	if len(v.Threads) != 1 || v.Threads[0] != (topRow{Name: "7 main", Self: 0.5}) || len(v.Types) != 1 ||
-		v.Types[0] != (topRow{Name: "App.Node", Self: 5e6}) {
-		t.Errorf("%+v", v)
-	}
+	expect.True(t, v.CPU == 0.5 && v.Samples == 100 && len(v.Functions) == 2 &&
+		v.Functions[0] == (topRow{"App.Work", 0.5, 0.5}) && v.Functions[1].Total == 0.5, "%+v", v)
+	expect.True(t, len(v.Threads) == 1 && v.Threads[0] == (topRow{Name: "7 main", Self: 0.5}) &&
+		len(v.Types) == 1 && v.Types[0] == (topRow{Name: "App.Node", Self: 5e6}), "%+v", v)
 	if back := between(&b, &a); back.CPU != 0 || len(back.Functions)+len(back.Threads)+len(back.Types) != 0 {
 		t.Errorf("a sum that decreases: %+v", back)
 	}
 	v.Counters = map[string]float64{"threadpool-queue-length": 35}
 	for _, size := range [][2]int{{80, 24}, {40, 10}, {300, 100}, {20, 5}, {200, 3}, {1, 1}} {
 		text := v.screen(size[0], size[1], true, true)
-		if rows := strings.Split(text, "\r\n"); len(rows) > size[1] {
-			t.Errorf("%v: %d rows", size, len(rows))
-		}
+		rows := strings.Split(text, "\r\n")
+		expect.True(t, len(rows) <= size[1], "%v: %d rows", size, len(rows))
 		plain := strings.NewReplacer("\x1b[H", "", "\x1b[K", "", "\x1b[J", "").Replace(text)
 		if strings.Contains(plain, "\x1b") || size[1] > 4 && !strings.Contains(plain, "50.0 %") ||
 			size[0] > 40 && size[1] > 4 && (!strings.Contains(plain, "pool queue 35") ||
@@ -73,9 +69,7 @@ func TestTopShort(t *testing.T) {
 	p := workload(1e9, 5e6)
 	p.Start, p.Duration = time.Unix(1e9, 0), 2*time.Second
 	l.final(p)
-	if l.shown == nil || l.shown.Seconds != 2 || l.shown.CPU != 0.5 {
-		t.Fatalf("%+v", l.shown)
-	}
+	must.True(t, l.shown != nil && l.shown.Seconds == 2 && l.shown.CPU == 0.5, "%+v", l.shown)
 }
 
 // TestTopFinal checks that the time after the last tick is shown with its true length, unless it is short.

@@ -98,9 +98,8 @@ func TestDecode(t *testing.T) {
 	} {
 		in := raw(t, c.in)
 		got, ok := c.decode(in)
-		if d := cmptest.Diff(c.want, got); !ok || d != "" {
-			t.Errorf("%s: %v\n%s", c.name, ok, d)
-		}
+		d := cmptest.Diff(c.want, got)
+		expect.True(t, ok && d == "", "%s: %v\n%s", c.name, ok, d)
 		for n := range len(in) - c.spare {
 			if _, ok := c.decode(in[:n]); ok && !(c.name == "Process" && n == 4) { // of .NET Core 3
 				t.Errorf("%s, cut at %d, decodes", c.name, n)
@@ -113,13 +112,10 @@ func pair[T any](v T, ok bool) (any, bool) { return v, ok }
 
 func TestPool(t *testing.T) {
 	const adjusted = "000000000000f03f 05000000 06000000 0100"
-	if a, ok := DecodeAdjustment(raw(t, adjusted)); !ok || a != (Adjustment{5, true}) {
-		t.Errorf("%+v, %v", a, ok)
-	}
-	if a, ok := DecodeAdjustment(raw(t, "000000000000f03f 05000000 03000000 0100")); !ok ||
-		a != (Adjustment{5, false}) {
-		t.Errorf("climbing: %+v, %v", a, ok)
-	}
+	a, ok := DecodeAdjustment(raw(t, adjusted))
+	expect.True(t, ok && a == (Adjustment{5, true}), "%+v, %v", a, ok)
+	a, ok = DecodeAdjustment(raw(t, "000000000000f03f 05000000 03000000 0100"))
+	expect.True(t, ok && a == (Adjustment{5, false}), "climbing: %+v, %v", a, ok)
 	for _, c := range []struct {
 		name    string
 		in      string
@@ -132,17 +128,14 @@ func TestPool(t *testing.T) {
 		{"runtime, 32 bit", "44332211 0100", 4, 0x11223344},
 	} {
 		whole := raw(t, c.in)
-		if item, ok := DecodeWork(whole, c.pointer); !ok || item != c.want {
-			t.Errorf("%s: %#x, %v", c.name, item, ok)
-		}
-		if _, ok := DecodeWork(whole[:3], c.pointer); ok {
-			t.Errorf("%s: 3 bytes are a number", c.name)
-		}
+		item, ok := DecodeWork(whole, c.pointer)
+		expect.True(t, ok && item == c.want, "%s: %#x, %v", c.name, item, ok)
+		_, ok = DecodeWork(whole[:3], c.pointer)
+		expect.True(t, !ok, "%s: 3 bytes are a number", c.name)
 	}
 	for n := range raw(t, adjusted) {
-		if _, ok := DecodeAdjustment(raw(t, adjusted)[:n]); ok {
-			t.Errorf("an adjustment of %d bytes", n)
-		}
+		_, ok := DecodeAdjustment(raw(t, adjusted)[:n])
+		expect.True(t, !ok, "an adjustment of %d bytes", n)
 	}
 }
 
@@ -153,17 +146,14 @@ func TestSamples(t *testing.T) {
 	const tick = "d0200300 00000000 0100 e020030000000000 8877665544332211 " + node +
 		" 01000000 1000000000000000 3000000000000000"
 	a, ok := DecodeTick(raw(t, tick), 4, 8)
-	if want := (Allocation{0x1122334455667788, "Node", 48, 0x320e0}); !ok || a != want {
-		t.Errorf("%+v, %v; want %+v", a, ok, want)
-	}
-	if a, ok := DecodeTick(raw(t, "d0200300 00000000 0100"), 0, 8); !ok || a.Weight != 0x320d0 {
-		t.Errorf("version 0: %+v, %v", a, ok)
-	}
+	want := Allocation{0x1122334455667788, "Node", 48, 0x320e0}
+	expect.True(t, ok && a == want, "%+v, %v; want %+v", a, ok, want)
+	a, ok = DecodeTick(raw(t, "d0200300 00000000 0100"), 0, 8)
+	expect.True(t, ok && a.Weight == 0x320d0, "version 0: %+v, %v", a, ok)
 	whole := raw(t, tick)
 	for n := range whole {
-		if _, ok := DecodeTick(whole[:n], 4, 8); ok {
-			t.Errorf("a tick of %d bytes of %d", n, len(whole))
-		}
+		_, ok := DecodeTick(whole[:n], 4, 8)
+		expect.True(t, !ok, "a tick of %d bytes of %d", n, len(whole))
 	}
 	const sampled = "00000000 0100 8877665544332211 " + node + " 1000000000000000 "
 	for _, c := range []struct {
@@ -177,14 +167,12 @@ func TestSamples(t *testing.T) {
 		{"of no size", "0000000000000000", SampleMean - 1, SampleMean + 1},
 		{"absurd", "ffffffffffffffff", 1 << 50, 1 << 50},
 	} {
-		if a, ok := DecodeSampled(raw(t, sampled+c.size), 8); !ok || a.Name != "Node" || a.Weight < c.least ||
-			a.Weight > c.most {
-			t.Errorf("%s: %+v, %v", c.name, a, ok)
-		}
+		a, ok := DecodeSampled(raw(t, sampled+c.size), 8)
+		expect.True(t, ok && a.Name == "Node" && a.Weight >= c.least && a.Weight <= c.most,
+			"%s: %+v, %v", c.name, a, ok)
 	}
-	if _, ok := DecodeSampled(raw(t, sampled), 8); ok {
-		t.Error("a sample without a size")
-	}
+	_, ok = DecodeSampled(raw(t, sampled), 8)
+	expect.True(t, !ok, "a sample without a size")
 	const thrown = "45000000 7800 7900 0000 0000000000000000 09151380 1000 0100" // E: xy
 	for _, c := range []struct {
 		name string
@@ -198,8 +186,7 @@ func TestSamples(t *testing.T) {
 		{"cut before the message", 24, Exception{"E", "", 0}, true}, {"nothing", 26, Exception{}, false},
 	} {
 		b := raw(t, thrown)
-		if e, ok := DecodeException(b[:len(b)-c.cut], 8); e != c.want || ok != c.ok {
-			t.Errorf("%s: %+v, %v; want %+v", c.name, e, ok, c.want)
-		}
+		e, ok := DecodeException(b[:len(b)-c.cut], 8)
+		expect.True(t, e == c.want && ok == c.ok, "%s: %+v, %v; want %+v", c.name, e, ok, c.want)
 	}
 }

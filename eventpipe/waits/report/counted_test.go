@@ -6,15 +6,14 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func TestCounted(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 threads", 1: "1 thread",
 		2: "2 threads", 1234: "1,234 threads"} {
-		if got := counted(n, "thread"); got != want {
-			t.Errorf("%d: %q, want %q", n, got, want)
-		}
+		expect.Equal(t, counted(n, "thread"), want, n)
 	}
 }
 
@@ -28,8 +27,7 @@ func TestNoWaits(t *testing.T) {
 		w.name.memo[stackAt{}] = []waits.Frame{{}} // an event without a stack
 		w.waits()
 		must.Do(t, w.Flush())
-		if !strings.HasPrefix(out.String(), want) {
-			t.Errorf("%d idle:\n%s\nwant %s", idle, out.String(), want)
-		}
+		expect.True(t, strings.HasPrefix(out.String(), want),
+			"%d idle:\n%s\nwant %s", idle, out.String(), want)
 	}
 }

@@ -99,10 +99,8 @@ func TestHeld(t *testing.T) {
 		labels[s.Label["kind"][0]] = fmt.Sprint(s.NumLabel["thread"], s.Label["lock"],
 			s.NumLabel["owner"], s.Label["reliable"], s.Value)
 	}
-	if labels["lock"] != "[6] [0xabc0] [5] [yes] [1 6000000]" ||
-		labels["wait"] != "[5] [] [] [yes] [1 8000000]" {
-		t.Errorf("labels %v", labels)
-	}
+	expect.True(t, labels["lock"] == "[6] [0xabc0] [5] [yes] [1 6000000]" &&
+		labels["wait"] == "[5] [] [] [yes] [1 8000000]", "labels %v", labels)
 }
 
 // TestPointersOfFour: a trace of a 32-bit process is shown like one of a 64-bit process.

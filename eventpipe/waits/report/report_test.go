@@ -164,9 +164,8 @@ func TestHostileNames(t *testing.T) {
 func TestFormats(t *testing.T) {
 	for path, want := range map[string]string{"a.pb.gz": "pprof", "A.HTML": "html", "a.folded": "folded",
 		"a.json": "json", "a.csv": "csv", "a.txt": "text", "a": ""} {
-		if got, _ := report.ByPath(path); got.Name != want {
-			t.Errorf("%s: %q", path, got.Name)
-		}
+		got, _ := report.ByPath(path)
+		expect.True(t, got.Name == want, "%s: %q", path, got.Name)
 	}
 }
 
@@ -195,10 +194,8 @@ func TestNative(t *testing.T) {
 					p := must.Get(profile.ParseData([]byte(got)))(t)
 					got = p.String()
 				}
-				if has := strings.Contains(got, "libwait.so+0x100") &&
-					strings.Contains(got, "libwait.so+0x200"); has == strange {
-					t.Errorf("%s has the native frames: %v", format.Name, has)
-				}
+				has := strings.Contains(got, "libwait.so+0x100") && strings.Contains(got, "libwait.so+0x200")
+				expect.True(t, has != strange, "%s has the native frames: %v", format.Name, has)
 			}
 		})
 	}

@@ -95,9 +95,7 @@ func TestRequest(t *testing.T) {
 		expect.True(t, reflect.DeepEqual(config.Providers, want) && !config.NoStacks,
 			"kept %v: %+v", keep, config)
 		p := nameConfig(!keep).Providers
-		if len(p) != 1 || p[0].Name != "Microsoft-Windows-DotNETRuntime" || p[0].Level != 4 ||
-			p[0].Keywords&0x10000 != 0 == keep {
-			t.Errorf("names, kept %v: %+v", keep, p)
-		}
+		expect.True(t, len(p) == 1 && p[0].Name == "Microsoft-Windows-DotNETRuntime" && p[0].Level == 4 &&
+			p[0].Keywords&0x10000 != 0 != keep, "names, kept %v: %+v", keep, p)
 	}
 }

@@ -34,16 +34,13 @@ func (s *seen) leaves(t *testing.T) {
 			continue
 		}
 		joined++
-		if !strings.Contains(leaves[0].Module, "libc") {
-			t.Errorf("the leaf is %s", leaves[0].Name)
-		}
+		expect.True(t, strings.Contains(leaves[0].Module, "libc"), "the leaf is %s", leaves[0].Name)
 	}
 	t.Logf("%d of %d waits; %+v", joined, len(s.a.Waits), s.native)
 	// A loaded machine comes late to some waits, or meets a thread that is about to run.
 	n := s.native
-	if joined < int(n.Tried-n.Ran-n.Late-n.Lost) || n.Tried < 30 || n.Ran+n.Late > 8 || n.Lost > 1 {
-		t.Errorf("only %d waits have native frames; %+v", joined, n)
-	}
+	expect.True(t, joined >= int(n.Tried-n.Ran-n.Late-n.Lost) && n.Tried >= 30 && n.Ran+n.Late <= 8 &&
+		n.Lost <= 1, "only %d waits have native frames; %+v", joined, n)
 	expect.True(t, n.Whole == n.Joined, "%d of %d are whole", n.Whole, n.Joined)
 }
 

@@ -160,9 +160,7 @@ func (s *seen) check(t *testing.T, many int) *waittruth.Result {
 	t.Helper()
 	truth, err := waittruth.Lines(&s.out)
 	must.True(t, err == nil && len(truth) >= many, "%d waits in the truth, %v", len(truth), err)
-	if s.err != nil || len(s.a.Partial()) > 0 {
-		t.Errorf("%v, %v", s.err, s.a.Partial())
-	}
+	expect.True(t, s.err == nil && len(s.a.Partial()) == 0, "%v, %v", s.err, s.a.Partial())
 	r := waittruth.Judge(truth, s.a)
 	for _, p := range r.Problems {
 		t.Error(p)
@@ -260,11 +258,9 @@ func TestLiveExample(t *testing.T) {
 			t.Errorf("%v, the program says %v", time.Duration(w.Nanos), own)
 		}
 		frames := s.a.Frames(w.Stack, w.Start)
-		if frames[0].Name != "System.Threading.WaitHandle.WaitOneNoCheck" ||
-			frames[1].Name != "Waits.Waiter" ||
-			!strings.HasPrefix(frames[len(frames)-1].Name, "Waits+<RunExample>") {
-			t.Errorf("%v", frames)
-		}
+		expect.True(t, frames[0].Name == "System.Threading.WaitHandle.WaitOneNoCheck" &&
+			frames[1].Name == "Waits.Waiter" &&
+			strings.HasPrefix(frames[len(frames)-1].Name, "Waits+<RunExample>"), "%v", frames)
 		t.Logf("%v, the program says %v", time.Duration(w.Nanos), own)
 	}
 }
@@ -286,9 +282,7 @@ func TestLiveKilled(t *testing.T) {
 		cmd.Process.Kill()
 		s.err = <-done
 	})
-	if s.err == nil || len(s.a.Partial()) == 0 {
-		t.Errorf("%v, %v", s.err, s.a.Partial())
-	}
+	expect.True(t, s.err != nil && len(s.a.Partial()) > 0, "%v, %v", s.err, s.a.Partial())
 	complete, open := 0, 0
 	for i := range s.a.Waits {
 		switch w := &s.a.Waits[i]; w.State {
@@ -333,11 +327,10 @@ func TestLiveNet10(t *testing.T) {
 			}
 		}
 	}
-	if s.err != nil || len(s.a.Waits) == 0 || frames == 0 || unnamed > 0 ||
-		s.a.Names.Runtime.Version[0] != 10 {
-		t.Errorf("%v: %d waits, %d of %d frames unnamed, %v", s.err, len(s.a.Waits), unnamed,
-			frames, s.a.Names.Runtime.Version)
-	}
+	expect.True(t, s.err == nil && len(s.a.Waits) > 0 && frames != 0 && unnamed == 0 &&
+		s.a.Names.Runtime.Version[0] == 10,
+		"%v: %d waits, %d of %d frames unnamed, %v", s.err, len(s.a.Waits), unnamed, frames,
+		s.a.Names.Runtime.Version)
 	t.Logf("%d waits, %d frames, %d unnamed; native frames: %+v", len(s.a.Waits), frames, unnamed, s.native)
 }
 
@@ -352,8 +345,6 @@ func TestProcessNumber(t *testing.T) {
 
 // TestNothingListens: a process without a runtime is refused in words.
 func TestNothingListens(t *testing.T) {
-	if _, err := diagnostics.Process(os.Getpid()); err == nil ||
-		!strings.Contains(err.Error(), "no diagnostics port") {
-		t.Error(err)
-	}
+	_, err := diagnostics.Process(os.Getpid())
+	expect.True(t, err != nil && strings.Contains(err.Error(), "no diagnostics port"), "%v", err)
 }

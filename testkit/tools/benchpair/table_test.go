@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func TestParse(t *testing.T) {
@@ -16,9 +18,8 @@ BenchmarkSkipped
 PASS
 `
 	want := []result{{"Step/sp/leaf:_CFA=RSP+8", 20.6}, {"Walk/warm/8-2", 16.31}}
-	if diff := cmp.Diff(want, parse([]byte(out)), cmp.AllowUnexported(result{})); diff != "" {
-		t.Error(diff)
-	}
+	diff := cmp.Diff(want, parse([]byte(out)), cmp.AllowUnexported(result{}))
+	expect.True(t, diff == "", "%v", diff)
 }
 
 func TestPair(t *testing.T) {
@@ -28,15 +29,12 @@ func TestPair(t *testing.T) {
 			order: []string{"A/x", "added", "B"}},
 	}
 	rows := p.table()
-	if len(rows) != 2 || len(rows.slower(1.03)) != 1 || rows.slower(1.03)[0].name != "A/x" {
-		t.Fatalf("%+v", rows)
-	}
-	if got := families(rows.slower(0)); strings.Join(got, " ") != "^A$/^(x)$ ^B$" {
-		t.Errorf("%q", got)
-	}
+	must.True(t, len(rows) == 2 && len(rows.slower(1.03)) == 1 && rows.slower(1.03)[0].name == "A/x",
+		"%+v", rows)
+	got := families(rows.slower(0))
+	expect.True(t, strings.Join(got, " ") == "^A$/^(x)$ ^B$", "%q", got)
 	var b strings.Builder
 	rows.print(&b, 1.03, false)
-	if want := "2 rows, 1 slower than 1.03; median 0.90, worst 1.10, best 0.90 (p B)"; !strings.Contains(b.String(), want) {
-		t.Errorf("%s\nwithout %q", b.String(), want)
-	}
+	want := "2 rows, 1 slower than 1.03; median 0.90, worst 1.10, best 0.90 (p B)"
+	expect.True(t, strings.Contains(b.String(), want), "%s\nwithout %q", b.String(), want)
 }

@@ -19,9 +19,7 @@ func TestFaultsApply(t *testing.T) {
 	seen, texts := map[string]bool{}, map[string]string{}
 	for _, f := range Faults() {
 		text, err := f.text(root)
-		if err != nil {
-			t.Error(err)
-		}
+		expect.True(t, err == nil, "%v", err)
 		key := f.File + string(text)
 		expect.True(t, err != nil || texts[key] == "", "fault %q is %q again", f.Name, texts[key])
 		texts[key] = f.Name
@@ -90,12 +88,10 @@ func TestSpoiled(t *testing.T) {
 	r.ctx, r.stop = context.WithCancel(t.Context())
 	r.trees <- tree
 	f := &Fault{Name: "a", File: "a.go", Old: "true", New: "false", By: []*Step{s}}
-	if res := r.apply(f); res.Caught || !strings.Contains(res.By, "directory") {
-		t.Errorf("%+v", res)
-	}
-	if res := r.apply(f); res.Caught || res.By != "interrupted" {
-		t.Errorf("the next one: %+v", res)
-	}
+	res := r.apply(f)
+	expect.True(t, !res.Caught && strings.Contains(res.By, "directory"), "%+v", res)
+	res = r.apply(f)
+	expect.True(t, !res.Caught && res.By == "interrupted", "the next one: %+v", res)
 }
 
 func TestFailure(t *testing.T) {
@@ -115,8 +111,7 @@ func TestFailure(t *testing.T) {
 		{"no compilation", "FAIL\tseedwalk/sim [build failed]\n",
 			"it does not run:\nFAIL\tseedwalk/sim [build failed]\n", false},
 	} {
-		if test, caught := failure(c.out); test != c.test || caught != c.caught {
-			t.Errorf("%s: %q, %v", c.name, test, caught)
-		}
+		test, caught := failure(c.out)
+		expect.True(t, test == c.test && caught == c.caught, "%s: %q, %v", c.name, test, caught)
 	}
 }

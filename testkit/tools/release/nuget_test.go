@@ -67,9 +67,8 @@ func TestNuGetInstalls(t *testing.T) {
 		"seedwalk.linux-x64": "linux-x64/seedwalk", "seedwalk.win-x64": "win-x64/seedwalk.exe"} {
 		out := must.Run(t, exec.Command("nuget", "install", id, "-Version", "0.9.0", "-Source", feed,
 			"-OutputDirectory", target, "-NonInteractive"))
-		if _, err := os.Stat(filepath.Join(target, id+".0.9.0", "tools", "any", want)); err != nil {
-			t.Errorf("%v\n%s", err, out)
-		}
+		_, err := os.Stat(filepath.Join(target, id+".0.9.0", "tools", "any", want))
+		expect.True(t, err == nil, "%v\n%s", err, out)
 	}
 }
 

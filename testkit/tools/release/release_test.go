@@ -26,18 +26,15 @@ func TestSBOM(t *testing.T) {
 	program := must.Get(os.Executable())(t)
 	var a, b bytes.Buffer
 	must.Do(t, writeSBOM(&a, program, "0.9.0"))
-	if err := writeSBOM(&b, program, "0.9.0"); err != nil || a.String() != b.String() {
-		t.Fatalf("two SBOMs of one program differ: %v", err)
-	}
+	err := writeSBOM(&b, program, "0.9.0")
+	must.True(t, err == nil && a.String() == b.String(), "two SBOMs of one program differ: %v", err)
 	var got bom
 	must.Do(t, json.Unmarshal(a.Bytes(), &got))
-	if got.Format != "CycloneDX" ||
-		got.Metadata.Component.PURL != "pkg:golang/github.com/seedwalk/seedwalk@v0.9.0" {
-		t.Errorf("SBOM of %s %s", got.Format, got.Metadata.Component.PURL)
-	}
-	if got.Components[0].Name != "std" || !strings.HasPrefix(got.Components[0].Version, "go1.") {
-		t.Errorf("first component %+v", got.Components[0])
-	}
+	expect.True(t, got.Format == "CycloneDX" &&
+		got.Metadata.Component.PURL == "pkg:golang/github.com/seedwalk/seedwalk@v0.9.0",
+		"SBOM of %s %s", got.Format, got.Metadata.Component.PURL)
+	expect.True(t, got.Components[0].Name == "std" && strings.HasPrefix(got.Components[0].Version, "go1."),
+		"first component %+v", got.Components[0])
 	text := filepath.Join(t.TempDir(), "text")
 	must.Do(t, os.WriteFile(text, []byte("no program"), 0o600))
 	expect.True(t, writeSBOM(io.Discard, text, "0.9.0") != nil, "a file that is no Go program has an SBOM")
@@ -113,9 +110,8 @@ func TestManPages(t *testing.T) {
 	expect.True(t, len(pages) >= 18, "%d pages", len(pages))
 	for _, page := range pages {
 		text := must.Get(os.ReadFile(page))(t)
-		if !bytes.Contains(text, []byte(".SH NAME")) || !bytes.Contains(text, []byte(".SH SYNOPSIS")) {
-			t.Errorf("%s:\n%.300s", page, text)
-		}
+		expect.True(t, bytes.Contains(text, []byte(".SH NAME")) &&
+			bytes.Contains(text, []byte(".SH SYNOPSIS")), "%s:\n%.300s", page, text)
 	}
 	groff := needs.Command(t, "groff")
 	for _, page := range pages {
