@@ -78,6 +78,7 @@ UNSEEN static void target(void)
 	struct info si = {.code = SI_QUEUE};
 	union { struct frame frame; uint64_t mask[64]; } uc; /* the mask is behind the frame on x86-64 */
 	memset(&uc, 0, sizeof uc);
+	uint64_t mask = *blocked_mask(&uc.frame) = AGAIN ? ~sw_faults() : ~0ull;
 	sim_wait(&sent, sizeof sent, "wait for the signal", is_sent, &sent);
 	if (sim_load32(&sent) == 2) {
 		sim_outcome("not sent,");
@@ -90,6 +91,7 @@ UNSEEN static void target(void)
 		relay(SIG, &si, &uc.frame);
 	else if (handler == (uint64_t)sw_handler)
 		sw_handler(SIG, &si, &uc.frame);
+	sim_check(AGAIN || *blocked_mask(&uc.frame) == mask, "the mask of a thread in a fault changes");
 	sim_outcome("taken,");
 }
 
