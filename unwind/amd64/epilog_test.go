@@ -81,7 +81,7 @@ func TestRealignedEpilog(t *testing.T) {
 			append([]byte{0x50}, to(0xe9, fnSize)...), codeCall, unwind.TrustCFI},
 		{"jump above the return address",
 			append([]byte{0x58}, to(0xe9, fnSize)...), codeCall, unwind.TrustCFI},
-		{"call", []byte{0xe8, 7, 0, 0, 0, 0xc3}, codeCall, unwind.TrustCFI},
+		{"call of a function that returns", []byte{0xe8, 1, 0, 0, 0, 0xc3, 0xc3}, codeCall, unwind.TrustCFI},
 		{"return to what was pushed", []byte{0x68, 0x34, 0x12, 0, 0, 0xc3}, codeCall, unwind.TrustCFI},
 		{"tail call without a return address", to(0xe9, fnSize), codeCall - 1, unwind.TrustCFI},
 	} {
