@@ -24,8 +24,7 @@ func seedwalk_add_module(h C.seedwalk_handle, id C.int32_t, path *C.cchar,
 		return err
 	}
 	defer in.leave()
-	switch {
-	case path == nil || id <= 0 || start >= end:
+	if path == nil || id <= 0 || start >= end {
 		return badArgument
 	}
 	m := module.LoadELF(uint32(id), text(path), uint64(start), uint64(end), uint64(bias))
@@ -43,8 +42,7 @@ func seedwalk_add_pe(h C.seedwalk_handle, id C.int32_t, path *C.cchar, base C.ui
 		return err
 	}
 	defer in.leave()
-	switch {
-	case path == nil || id <= 0 || base == 0:
+	if path == nil || id <= 0 || base == 0 {
 		return badArgument
 	}
 	m := module.LoadPE(uint32(id), text(path), uint64(base), 0)
@@ -63,9 +61,8 @@ func seedwalk_add_pe_mapped(h C.seedwalk_handle, id C.int32_t, name *C.cchar, ba
 		return err
 	}
 	defer in.leave()
-	switch {
-	case name == nil || id <= 0 || base == 0 || image == nil || length == 0 || length > pe.MaxFile ||
-		base+length < base:
+	if name == nil || id <= 0 || base == 0 || image == nil || length == 0 || length > pe.MaxFile ||
+		base+length < base {
 		return badArgument
 	}
 	copied := bytes.Clone(unsafe.Slice((*byte)(unsafe.Pointer(image)), int(length)))
@@ -91,8 +88,7 @@ func seedwalk_add_managed(h C.seedwalk_handle, start, end C.uint64_t) C.int {
 		return err
 	}
 	defer in.leave()
-	switch {
-	case start >= end:
+	if start >= end {
 		return badArgument
 	}
 	in.managed, in.changed = append(in.managed, memory.Range{Start: uint64(start), End: uint64(end)}), true

@@ -90,9 +90,7 @@ func (t *Table) add(s *Symbol) {
 	}
 	if n := len(t.entries); n > 0 && t.entries[n-1].start == start {
 		last := &t.entries[n-1]
-		if end > last.end {
-			last.end = end
-		}
+		last.end = max(last.end, end)
 		return
 	}
 	t.entries = append(t.entries, entry{start: start, end: end, name: s.Name, outer: t.outerOf(start)})

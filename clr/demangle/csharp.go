@@ -1,6 +1,9 @@
 package demangle
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // machines are the texts after <M> in the names of state machines: Roslyn's <M>d__0 and, for lambdas and
 // local functions, <M>d; mcs's <M>c__async0 and <M>c__Iterator0.
@@ -29,12 +32,8 @@ func csharpClass(class string) (e enclosing) {
 }
 
 func isMachine(rest string) bool {
-	for _, m := range machines {
-		if strings.HasPrefix(rest, m) {
-			return true
-		}
-	}
-	return rest == "d" || strings.HasPrefix(rest, "d`")
+	return rest == "d" || strings.HasPrefix(rest, "d`") ||
+		slices.ContainsFunc(machines, func(m string) bool { return strings.HasPrefix(rest, m) })
 }
 
 // csharpType writes a type without the hash of a file-local type, <File>FHASH__Type, and without the suffixes

@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/seedwalk/seedwalk/report/export"
@@ -18,10 +19,6 @@ func perThread(p *export.Profile) []string {
 	if len(counts) == 0 {
 		return nil
 	}
-	var n []int64
-	for _, c := range counts {
-		n = append(n, c)
-	}
-	slices.Sort(n)
+	n := slices.Sorted(maps.Values(counts))
 	return []string{samplesPerThread(n[0], n[len(n)/2], n[len(n)-1])}
 }

@@ -2,6 +2,7 @@ package cpuring
 
 import (
 	"os"
+	"slices"
 
 	"github.com/seedwalk/seedwalk/sample/perfevent"
 )
@@ -75,12 +76,8 @@ func (r *rings) Rings() (fds []int) {
 
 // Deep reports whether each ring has room for two samples whose copies of the stack are as large as possible.
 func (r *rings) Deep() bool {
-	for _, ring := range r.rings {
-		if ring.Size() < 2*perfevent.MaxStack {
-			return false
-		}
-	}
-	return true
+	small := func(ring *perfevent.Ring) bool { return ring.Size() < 2*perfevent.MaxStack }
+	return !slices.ContainsFunc(r.rings, small)
 }
 
 // Lost returns the number of hits for which a ring had no room.

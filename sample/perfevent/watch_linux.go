@@ -160,12 +160,7 @@ func (w *Watch) Read(take func(*Record)) {
 
 // Waiting reports whether there are records that have not been read.
 func (w *Watch) Waiting() bool {
-	for _, ring := range w.rings() {
-		if ring.Waiting() > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.rings(), func(r *Ring) bool { return r.Waiting() > 0 })
 }
 
 // rings returns all rings that may have records.

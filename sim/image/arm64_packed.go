@@ -1,5 +1,10 @@
 package image
 
+import (
+	"bytes"
+	"slices"
+)
+
 // Packed .pdata words. Source: Microsoft, "ARM64 exception handling", "Packed
 // unwind data".
 
@@ -95,13 +100,5 @@ func fieldsOf(prolog []Op) (s ShapeARM64) {
 }
 
 func sameCode(a, b []Op) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if string(a[i].Code) != string(b[i].Code) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(a, b, func(a, b Op) bool { return bytes.Equal(a.Code, b.Code) })
 }

@@ -1,6 +1,9 @@
 package image
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // The exception directory of an ARM64 image. Source: Microsoft, "ARM64 exception handling".
 // The format has several encodings for the same facts: a word or a record, one epilog at the
@@ -115,7 +118,7 @@ func (p *partARM64) record(f *Func, t turnsARM64) ([]byte, error) {
 		}
 		codes, index = addEpilog(codes, epilog, t)
 	}
-	b := joinCodes(codes)
+	b := bytes.Join(codes, nil)
 	for len(b)%4 != 0 {
 		b = append(b, codeNop)
 	}
@@ -151,22 +154,15 @@ func (p *partARM64) prologCodes(t turnsARM64) ([][]byte, error) {
 func addEpilog(codes, epilog [][]byte, t turnsARM64) ([][]byte, int) {
 	closed := append(epilog[:len(epilog):len(epilog)], []byte{codeEnd})
 	if n := len(codes) - len(closed); n >= 0 && !t.noShare &&
-		string(joinCodes(codes[n:])) == string(joinCodes(closed)) {
-		return codes, len(joinCodes(codes[:n]))
+		bytes.Equal(bytes.Join(codes[n:], nil), bytes.Join(closed, nil)) {
+		return codes, len(bytes.Join(codes[:n], nil))
 	}
-	index := len(joinCodes(codes))
+	index := len(bytes.Join(codes, nil))
 	if open := append(codes[:len(codes):len(codes)], epilog...); t.open && len(epilog) > 0 &&
-		len(joinCodes(open))%4 == 0 {
+		len(bytes.Join(open, nil))%4 == 0 {
 		return open, index
 	}
 	return append(codes, closed...), index
-}
-
-func joinCodes(codes [][]byte) (b []byte) {
-	for _, c := range codes {
-		b = append(b, c...)
-	}
-	return b
 }
 
 // header puts header and scope before the codes.

@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"slices"
+
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/sim/image"
 )
@@ -40,12 +42,7 @@ func (t *Thread) unchanged(i, j int) bool {
 }
 
 func hasCall(op *image.Op) bool {
-	for i := range op.Effects {
-		if op.Effects[i].Kind == image.Call {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(op.Effects, func(e image.Effect) bool { return e.Kind == image.Call })
 }
 
 // Bounds returns the range of the thread's stack, without the signal stack.

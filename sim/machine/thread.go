@@ -61,10 +61,7 @@ func New(a image.Arch, low, high uint64, seed uint64) *Thread {
 }
 
 func (t *Thread) region(low, high uint64) region {
-	if high < low {
-		high = low
-	}
-	r := region{low, make([]byte, high-low)}
+	r := region{low, make([]byte, max(high, low)-low)}
 	for i := 0; i+8 <= len(r.mem); i += 8 {
 		binary.LittleEndian.PutUint64(r.mem[i:], t.draw())
 	}

@@ -19,6 +19,7 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/seedwalk/seedwalk/sim"
 	"github.com/seedwalk/seedwalk/sim/sched"
@@ -64,10 +65,7 @@ type Rule struct {
 
 // All lists every rule in the order to read them.
 func All() []*Rule {
-	var all []*Rule
-	for _, family := range [][]*Rule{locks(), chains(), suspension(), collections(), seeds(), unix()} {
-		all = append(all, family...)
-	}
+	all := slices.Concat(locks(), chains(), suspension(), collections(), seeds(), unix())
 	for _, r := range all {
 		k := keeps[r.Name]
 		z := hazards[r.Name]

@@ -1,5 +1,7 @@
 package sched
 
+import "slices"
+
 // Waitee is what an actor can wait for: an *Actor, a *Lock or a *Group.
 type Waitee interface {
 	// alive reports whether an actor that can still move could end the wait.
@@ -54,12 +56,7 @@ func aliveOf(w *World, on []Waitee, all bool) bool {
 }
 
 func (w *World) anyAlive() bool {
-	for _, a := range w.actors {
-		if a.alive(w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.actors, func(a *Actor) bool { return a.alive(w) })
 }
 
 // stuck finds the actors that can never move again, and reports whether one of
@@ -78,12 +75,7 @@ func (w *World) stuck() bool {
 			}
 		}
 	}
-	for _, a := range w.actors {
-		if a.dead && !a.daemon {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.actors, func(a *Actor) bool { return a.dead && !a.daemon })
 }
 
 // freeable reports whether everything that holds a up could be ended by actors

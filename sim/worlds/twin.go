@@ -2,6 +2,7 @@ package worlds
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/seedwalk/seedwalk/sim"
 	"github.com/seedwalk/seedwalk/sim/image"
@@ -98,15 +99,8 @@ func returned(im *image.Image, f *image.Func, ip uint64) bool {
 	if off == f.Size {
 		at = len(f.Ops)
 	}
-	if at < 1 {
-		return false
-	}
-	for _, e := range f.Ops[at-1].Effects {
-		if e.Kind == image.Call {
-			return true
-		}
-	}
-	return false
+	return at >= 1 &&
+		slices.ContainsFunc(f.Ops[at-1].Effects, func(e image.Effect) bool { return e.Kind == image.Call })
 }
 
 // word reads the damaged copy of the stack.

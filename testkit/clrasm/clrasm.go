@@ -13,6 +13,7 @@
 package clrasm
 
 import (
+	"bytes"
 	"encoding/binary"
 	"sort"
 )
@@ -125,9 +126,7 @@ func (m *Module) Bytes() []byte {
 	for _, t := range numbers {
 		valid |= 1 << t
 		counts = le.AppendUint32(counts, uint32(len(m.rows[t])))
-		for _, r := range m.rows[t] {
-			body = append(body, r...)
-		}
+		body = append(body, bytes.Join(m.rows[t], nil)...)
 	}
 	tables := le.AppendUint64(make([]byte, 8), valid)
 	tables = append(append(le.AppendUint64(tables, 0), counts...), body...)

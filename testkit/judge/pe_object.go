@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
@@ -142,10 +143,6 @@ func llvmWant(lines []string) []string {
 }
 
 func homes(l string) bool {
-	for _, p := range []string{"stp x0, x1, ", "stp x2, x3, ", "stp x4, x5, ", "stp x6, x7, "} {
-		if strings.HasPrefix(l, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"stp x0, x1, ", "stp x2, x3, ", "stp x4, x5, ", "stp x6, x7, "},
+		func(p string) bool { return strings.HasPrefix(l, p) })
 }

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -111,10 +112,5 @@ func codeText(arch context.Arch, addr, pc uint64, code []byte) []string {
 }
 
 func zero(b []byte) bool {
-	for _, c := range b {
-		if c != 0 {
-			return false
-		}
-	}
-	return true
+	return len(bytes.Trim(b, "\x00")) == 0
 }

@@ -3,7 +3,10 @@
 // Source: LLVM's documentation "The PDB File Format".
 package pdbfile
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 var le = binary.LittleEndian
 
@@ -62,13 +65,6 @@ func halves(v ...uint16) (b []byte) {
 	return b
 }
 
-func join(parts ...[]byte) (b []byte) {
-	for _, p := range parts {
-		b = append(b, p...)
-	}
-	return b
-}
-
 func align(b []byte) []byte {
 	for len(b)%4 != 0 {
 		b = append(b, 0)
@@ -77,7 +73,7 @@ func align(b []byte) []byte {
 }
 
 func record(kind uint16, parts ...[]byte) []byte {
-	b := align(append(halves(0, kind), join(parts...)...))
+	b := align(append(halves(0, kind), slices.Concat(parts...)...))
 	le.PutUint16(b, uint16(len(b)-2))
 	return b
 }
@@ -100,7 +96,7 @@ const (
 func (f *File) Streams() [][]byte {
 	out := make([][]byte, firstModule)
 	table := zero("/names")
-	out[Info] = join(words(20000404, 1, f.Age+7), f.GUID[:], words(uint32(len(table))), table,
+	out[Info] = slices.Concat(words(20000404, 1, f.Age+7), f.GUID[:], words(uint32(len(table))), table,
 		words(1, 8, 1, 1, 0, 0, Names))
 	for _, n := range f.Publics {
 		out[Records] = append(out[Records],
@@ -108,14 +104,14 @@ func (f *File) Streams() [][]byte {
 	}
 	for _, s := range f.Sections {
 		out[Sections] = append(out[Sections],
-			join([]byte(".section"), words(s.Size, s.RVA, 0, 0, 0, 0, 0, s.Flags))...)
+			slices.Concat([]byte(".section"), words(s.Size, s.RVA, 0, 0, 0, 0, 0, s.Flags))...)
 	}
-	out[Names] = join(words(0xeffeeffe, 1, uint32(len(f.Names))), f.Names, words(0, 0))
+	out[Names] = slices.Concat(words(0xeffeeffe, 1, uint32(len(f.Names))), f.Names, words(0, 0))
 	var modules []byte
 	for i := range f.Modules {
 		symbols, lines := f.Modules[i].parts()
 		modules = append(modules,
-			join(words(0), make([]byte, 28), halves(0, uint16(firstModule+i)),
+			slices.Concat(words(0), make([]byte, 28), halves(0, uint16(firstModule+i)),
 				words(uint32(len(symbols)), 0, uint32(len(lines))),
 				make([]byte, 16), zero("a.obj"), zero("a.obj"))...)
 		modules = align(modules)
@@ -125,7 +121,7 @@ func (f *File) Streams() [][]byte {
 	if f.Omap {
 		le.PutUint16(debug[8:], Names)
 	}
-	out[DBI] = join(words(^uint32(0), 19990903, f.Age), halves(0xffff, 0, 0xffff, 0, Records, 0),
+	out[DBI] = slices.Concat(words(^uint32(0), 19990903, f.Age), halves(0xffff, 0, 0xffff, 0, Records, 0),
 		words(uint32(len(modules)), 0, 0, 0, 0, 0, uint32(len(debug)), 0),
 		halves(0, 0x8664), words(0), modules, debug)
 	return out
@@ -145,12 +141,12 @@ func (m *Module) parts() (symbols, lines []byte) {
 		for _, e := range l.Entries {
 			entries = append(entries, words(e[0], e[1]|1<<31)...)
 		}
-		part := join(words(l.Offset), halves(l.Segment, 0), words(l.Size),
+		part := slices.Concat(words(l.Offset), halves(l.Segment, 0), words(l.Size),
 			words(uint32(len(files)), uint32(len(l.Entries)), uint32(12+len(entries))), entries)
-		lines = append(lines, join(words(0xf2, uint32(len(part))), part)...)
-		files = append(files, join(words(l.File), []byte{0, 0, 0, 0})...)
+		lines = append(lines, slices.Concat(words(0xf2, uint32(len(part))), part)...)
+		files = append(files, slices.Concat(words(l.File), []byte{0, 0, 0, 0})...)
 	}
-	return symbols, join(lines, words(0xf4, uint32(len(files))), files)
+	return symbols, slices.Concat(lines, words(0xf4, uint32(len(files))), files)
 }
 
 // Bytes returns the file.
