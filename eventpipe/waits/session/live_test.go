@@ -195,12 +195,13 @@ func (s *seen) keepsTruth(t *testing.T, truth []waittruth.Wait) {
 	}
 	if *record {
 		name := "../testdata/" + strings.ToLower(strings.NewReplacer("/", "-", "Test", "").Replace(t.Name()))
-		raw, _ := json.MarshalIndent(struct {
+		raw, _ := json.Marshal(struct {
 			PID   int              `json:"pid"`
 			Trace string           `json:"trace"`
 			Waits []waittruth.Wait `json:"waits"`
-		}{s.a.Trace.ProcessID, filepath.Base(name) + ".nettrace", truth}, "", " ")
-		os.WriteFile(name+".truth.json", append(raw, '\n'), 0o644)
+		}{s.a.Trace.ProcessID, filepath.Base(name) + ".nettrace", truth})
+		lines := bytes.ReplaceAll(raw, []byte(`{"scenario"`), []byte("\n"+`{"scenario"`)) // a wait a line
+		os.WriteFile(name+".truth.json", append(lines, '\n'), 0o644)
 		os.WriteFile(name+".nettrace", anonymous(s.raw.Bytes()), 0o644)
 	}
 }
