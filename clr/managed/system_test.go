@@ -27,7 +27,6 @@ const (
 	codeAt   = heap + 0x1000
 	infoAt   = heap + 0x2000
 	parentAt = heap + 0x3000
-	otherAt  = heap + 0x4000
 	imageAt  = 0x7ff9_0000_0000
 	nativeAt = 0x7ffa_0000_0000
 	stackAt  = 0x10_0000

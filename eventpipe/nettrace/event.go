@@ -26,7 +26,6 @@ type eventBlock struct {
 	in         buf.Reader
 	active     bool
 	compressed bool
-	metadata   bool // its events describe other events
 	head       head
 }
 
@@ -46,9 +45,9 @@ type head struct {
 }
 
 // open starts the current block. It returns false if the header is invalid.
-func (r *Reader) open(metadata bool) bool {
+func (r *Reader) open() bool {
 	e := &r.events
-	*e = eventBlock{in: buf.At(r.data, 0), metadata: metadata}
+	*e = eventBlock{in: buf.At(r.data, 0)}
 	size := e.in.U16()
 	flags := e.in.U16()
 	if !e.in.OK() || size < blockHeader || int(size) > len(r.data) {
@@ -67,7 +66,7 @@ func (r *Reader) eventBlock() {
 		r.events = eventBlock{in: buf.At(r.data, 0), active: true}
 		return
 	}
-	r.open(false)
+	r.open()
 }
 
 // nextEvent decodes one event of the block. It returns false if there is none to deliver.

@@ -12,7 +12,7 @@ const tagOpcode = 1
 
 // metadataV4 reads a block whose events describe kinds of events.
 func (r *Reader) metadataV4() {
-	if !r.open(true) {
+	if !r.open() {
 		return
 	}
 	for r.events.left() {

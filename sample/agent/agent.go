@@ -64,8 +64,7 @@ type clock struct {
 	cpu  uint64
 	at   int64
 	cpuD uint64 // since the last sample, in the current round
-	seen bool
-	read bool // cpu is valid
+	read bool   // cpu is valid
 }
 
 // strategy is how the threads of a round are stopped and sampled.
@@ -278,7 +277,7 @@ func (a *Agent) known(t *Thread) clock {
 	if name != c.name || c.at == 0 {
 		a.stream.Out.Thread(&wire.Thread{TID: t.TID, Name: name})
 	}
-	c.name, c.seen = name, true
+	c.name = name
 	return c
 }
 

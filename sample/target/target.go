@@ -3,7 +3,6 @@ package target
 import (
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,7 +18,6 @@ import (
 // Process is the sampled process: its id, architecture, mappings, and runtime tables. Its engine calls it, on
 // one goroutine. The mappings come from the kernel, and the tables from the process's memory.
 type Process struct {
-	pid    string
 	Arch   context.Arch
 	Mem    live.Memory
 	loader *live.Loader
@@ -64,7 +62,7 @@ func (t *JobTime) Add(d time.Duration) time.Duration {
 }
 
 func New(pid int, a context.Arch, mem live.Memory, loader *live.Loader) *Process {
-	t := &Process{pid: strconv.Itoa(pid), Arch: a, Mem: mem, loader: loader, tried: map[uint32]int{}}
+	t := &Process{Arch: a, Mem: mem, loader: loader, tried: map[uint32]int{}}
 	if pid != 0 {
 		t.File = FilesOf(pid)
 	}

@@ -13,8 +13,7 @@ import (
 
 // window is the work of some seconds in a program that runs without an end.
 type window struct {
-	rate             int // samples per second of the attached tool, 0 = none
-	seconds          float64
+	rate             int     // samples per second of the attached tool, 0 = none
 	units, own, tool float64 // per second: units of work, processor time of the program and of seedwalk
 }
 
@@ -45,7 +44,7 @@ func (s *subject) measureWindow(d time.Duration, rate, tool int) (window, error)
 	begin := time.Now()
 	time.Sleep(d)
 	b, seconds := s.units(), time.Since(begin).Seconds()
-	w := window{rate: rate, seconds: seconds, units: (b - a) / seconds, own: (clock(s.pid()) - own) / seconds}
+	w := window{rate: rate, units: (b - a) / seconds, own: (clock(s.pid()) - own) / seconds}
 	if tool != 0 {
 		w.tool = (clock(tool) - used) / seconds
 	}
