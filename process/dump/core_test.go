@@ -171,3 +171,19 @@ func damageFiles(b []byte, count uint64) []byte {
 	}
 	return b
 }
+
+// Memory without permissions may be code if the core has its bytes. Other cores have reserved memory without
+// permissions, and no bytes of it.
+func TestMemoryWithoutPermissions(t *testing.T) {
+	c := elfasm.Core{Machine: 62, Parts: []elfasm.CorePart{
+		{Addr: 0x5000, Size: 0x1000, Data: []byte("a thread's code")},
+		{Addr: 0x7000, Size: 0x1000},
+		{Flags: 4, Addr: 0x9000, Size: 0x1000, Data: []byte("constants")},
+	}}
+	c.Thread(100, 11, make([]uint64, 27)...)
+	core, err := New(c.Bytes())
+	must.Do(t, err)
+	want := []live.Mapping{{Start: 0x5000, End: 0x6000, Exec: true}, {Start: 0x7000, End: 0x8000},
+		{Start: 0x9000, End: 0xa000}}
+	expect.True(t, slices.Equal(core.Maps(), want), "%+v", core.Maps())
+}
