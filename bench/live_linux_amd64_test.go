@@ -31,8 +31,7 @@ func live(tb testing.TB) *peer.Timer {
 	timer, err := peer.StartLive(program)
 	must.Do(tb, err)
 	tb.Cleanup(func() {
-		err := timer.Close()
-		expect.True(tb, err == nil, "%v", err)
+		expect.Equal(tb, timer.Close(), nil)
 	})
 	return timer
 }
@@ -86,8 +85,7 @@ func libgcc(tb testing.TB, depth string) (*peer.Timer, *capture.File) {
 	timer, err := peer.StartLive(deep, path, depth, "libgcc")
 	must.Do(tb, err)
 	tb.Cleanup(func() {
-		err := timer.Close()
-		expect.True(tb, err == nil, "%v", err)
+		expect.Equal(tb, timer.Close(), nil)
 	})
 	theirs, n, err := timer.Ask("f", 1) // answered when all is recorded
 	must.Do(tb, err)

@@ -126,8 +126,6 @@ func TestPercentile(t *testing.T) {
 	for i := range us {
 		us[i] = float64(1000 - i)
 	}
-	got := percentile99(us)
-	expect.True(t, got == 991, "%v", got)
-	got = percentile99(us[:1])
-	expect.True(t, got == 1000, "%v", got)
+	expect.Equal(t, percentile99(us), 991)
+	expect.Equal(t, percentile99(us[:1]), 1000)
 }

@@ -189,8 +189,7 @@ func TestMade(t *testing.T) {
 				var out [2][]unwind.Frame
 				for k, off := range []bool{false, true} {
 					s.empty(off)
-					n := s.walk(i)
-					must.True(t, n == frames, "%s: %d frames of %d", m.from, n, frames)
+					must.Equal(t, s.walk(i), frames, "%s: frames", m.from)
 					out[k] = append(out[k], s.out[:frames]...)
 				}
 				for k := range out[0] {

@@ -152,8 +152,7 @@ func TestDebugFrame(t *testing.T) {
 			must.True(t, len(s.DebugFrame) > 0 && len(s.EHFrame) == 0 && tab.Stats().DebugFDEs >= 7,
 				"%d bytes of .debug_frame, %d of .eh_frame, %d FDEs", len(s.DebugFrame), len(s.EHFrame),
 				tab.Stats().DebugFDEs)
-			is := formatOf(t, out)
-			expect.True(t, is == tc.is, "the compiler wrote %+v, not %+v", is, tc.is)
+			expect.Equal(t, formatOf(t, out), tc.is, "what the compiler wrote")
 			t.Log(l.compareFile(t, out))
 		})
 	}

@@ -48,8 +48,7 @@ func TestEveryDifferenceIsSeen(t *testing.T) {
 		cases["xmm high "+string(rune('6'+i))] = func(a *answer) { a.regs.XMM[i][1]++ }
 	}
 	wine := sample()
-	d := differ(&wine, &wine)
-	must.True(t, d == "", "equal answers differ: %v", d)
+	must.Equal(t, differ(&wine, &wine), "", "equal answers differ")
 	for name, change := range cases {
 		ours := sample()
 		change(&ours)

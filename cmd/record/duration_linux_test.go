@@ -52,8 +52,7 @@ func TestSettleDoesNotWaitForTarget(t *testing.T) {
 		make(chan struct{})}
 	s.add(running(e, countedConn{here, reads}, there), 1)
 	s.settle()
-	n := len(reads)
-	expect.True(t, n == 1, "%d reads of a stream that came in one piece and said farewell", n)
+	expect.Equal(t, len(reads), 1, "reads of a stream that came in one piece and said farewell")
 	c := s.count()
 	expect.True(t, c.Samples == 4, "%+v", c)
 	close(e.release)

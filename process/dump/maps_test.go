@@ -55,8 +55,7 @@ func TestMapsHoles(t *testing.T) {
 			}
 			got = append(got, s)
 		}
-		s := strings.Join(got, " ")
-		expect.True(t, s == c.want, "%s:\ngot  %s\nwant %s", c.name, s, c.want)
+		expect.Equal(t, strings.Join(got, " "), c.want, c.name)
 	}
 }
 

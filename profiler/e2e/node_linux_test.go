@@ -45,8 +45,7 @@ func TestNode(t *testing.T) {
 	again := filepath.Join(dir, "again.json")
 	seedwalk(t, "convert", kept, again).ok(t)
 	p := readJSONProfile(t, again)
-	later := judgeNode(t, &p, dir)
-	expect.True(t, later == seen, "%+v in the recording, %+v in the profile", later, seen)
+	expect.Equal(t, judgeNode(t, &p, dir), seen, "in the recording")
 }
 
 // nodeSeen counts samples by the contents of their stacks.

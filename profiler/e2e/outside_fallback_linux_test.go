@@ -285,8 +285,7 @@ func toolKilled(t *testing.T, clock string) {
 	}
 	p.Process.Kill()
 	time.Sleep(1500 * time.Millisecond)
-	n := timers(pid)
-	expect.True(t, n == 0, "%d timers a second and a half after the tool's death", n)
+	expect.Equal(t, timers(pid), 0, "timers a second and a half after the tool's death")
 	deadline := time.Now().Add(*surviveTime + time.Minute)
 	for syscall.Kill(pid, 0) == nil && time.Now().Before(deadline) && !procstat.Read(pid).Ended() {
 		time.Sleep(50 * time.Millisecond)

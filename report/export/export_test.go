@@ -108,8 +108,7 @@ func comparePprof(t *testing.T, p *Profile) {
 func compareLocations(t *testing.T, p *Profile, want *Stack, got []*profile.Location) {
 	t.Helper()
 	if _, missing := unmarkedGap(p, want); missing {
-		last := got[len(got)-1].Line[0].Function.Name
-		expect.True(t, last == gapName(want.Gap), "root is %q, want the gap %q", last, want.Gap)
+		expect.Equal(t, got[len(got)-1].Line[0].Function.Name, gapName(want.Gap), "root")
 		got = got[:len(got)-1]
 	}
 	must.Equal(t, len(got), len(want.Frames), "locations")

@@ -17,6 +17,5 @@ func TestFold(t *testing.T) {
 		got := Fold(c.names)
 		expect.True(t, slices.Equal(got, c.want), "%q: %q, want %q", c.names, got, c.want)
 	}
-	s := (&Chain{Names: []string{"Task", "A", "A"}}).String()
-	expect.True(t, s == "Task <- A (2 times)", "%v", s)
+	expect.Equal(t, (&Chain{Names: []string{"Task", "A", "A"}}).String(), "Task <- A (2 times)")
 }

@@ -37,17 +37,14 @@ func ownTable(t *testing.T) (table *module.Table, own *module.Module) {
 func TestGoLibrary(t *testing.T) {
 	table, own := ownTable(t)
 	pid := os.Getppid() // another process, to which this program looks like a library
-	got := GoLibrary(os.Getpid(), table)
-	expect.True(t, got == "", "%s is the program", got)
+	expect.Equal(t, GoLibrary(os.Getpid(), table), "", "the program itself")
 	expect.Equal(t, GoLibrary(pid, table), own.Path)
 	path := own.Path
 	own.Path = filepath.Join(filepath.Dir(path), "libseedwalk_profiler.so")
-	got = GoLibrary(pid, table)
-	expect.True(t, got == "", "%s is ours", got)
+	expect.Equal(t, GoLibrary(pid, table), "", "our library")
 	own.Path = path
 	own.ELF = nil
-	got = GoLibrary(pid, table)
-	expect.True(t, got == "", "%s is of Go", got)
+	expect.Equal(t, GoLibrary(pid, table), "", "a program of Go")
 }
 
 // A recording reports the library once, and only in a .NET program.

@@ -139,8 +139,7 @@ func TestWallTime(t *testing.T) {
 		if left := visits*ms - all; left < -maxUnsampled || left > 2*maxUnsampled {
 			t.Errorf("%s: samples of %d ms", c.name, all/ms)
 		}
-		got := (100*standing + all/2) / max(all, 1)
-		expect.True(t, got == c.want, "%s: %d %% stood, want %d", c.name, got, c.want)
+		expect.Equal(t, (100*standing+all/2)/max(all, 1), c.want, "%s: percent that stood", c.name)
 	}
 }
 

@@ -221,8 +221,7 @@ func TestTogether(t *testing.T) {
 		{1001 * ms, 20 * ms, 1040 * ms}, {1040 * ms, 20 * ms, 1040 * ms}, {1041 * ms, 320 * ms, 1080 * ms},
 		{4001 * ms, 4000 * ms, 4500 * ms}, {2001 * ms, 640 * ms, 2080 * ms},
 	} {
-		got := together(c.due, c.every)
-		expect.True(t, got == c.want, "%d, %d: %d, want %d", c.due/ms, c.every/ms, got/ms, c.want/ms)
+		expect.Equal(t, together(c.due, c.every), c.want, "%d, %d", c.due/ms, c.every/ms)
 	}
 }
 

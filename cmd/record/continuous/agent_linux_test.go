@@ -337,8 +337,7 @@ func unrecorded(t *testing.T) {
 	stop := make(chan struct{})
 	var a *Agent
 	a, _ = testAgent(t, func(i Interval) (int64, error) {
-		got := time.Duration(a.count.Unrecorded.Load())
-		expect.True(t, got == 2*time.Second, "%v without a recording, of 2s", got)
+		expect.Equal(t, time.Duration(a.count.Unrecorded.Load()), 2*time.Second, "time without a recording")
 		fill(i)
 		return 1, nil
 	})

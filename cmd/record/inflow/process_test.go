@@ -64,8 +64,7 @@ func TestTimeRunsFromFirstSample(t *testing.T) {
 	expect.True(t, len(began) == 4 && began[0].Equal(time.Unix(0, first.UnixNano())) &&
 		!began[3].After(time.Now()), "began %v, first sample %v", began, first)
 	b := collect.Build(&collect.Info{AtFirst: true}, []*collect.Process{p.Process}, nil)
-	got := time.Duration(b.Stacks[0].WallNanos)
-	expect.True(t, got == 3*time.Second, "the samples stand for %v, want 0s + 1s + 2s", got)
+	expect.Equal(t, time.Duration(b.Stacks[0].WallNanos), 3*time.Second, "time of samples of 0s, 1s, and 2s")
 	expect.True(t, b.Duration >= 2*time.Second && b.Start.Equal(time.Unix(0, first.UnixNano())),
 		"%v from %v, want 2s from %v", b.Duration, b.Start, first)
 }
