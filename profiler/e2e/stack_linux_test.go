@@ -119,10 +119,10 @@ func TestStackOfDumps(t *testing.T) {
 			for _, kind := range kinds {
 				t.Run(kind, func(t *testing.T) {
 					all := kind == "gcore" || kind == "full"
-					equal := sameInCore(t, l, coreOf(t, p.id, kind), all ||
+					equal, doubtful := sameInCore(t, l, coreOf(t, p.id, kind), all ||
 						runtime == needs.Net9 && kind == "withheap", all)
-					if kind == "withheap" && equal*2 < len(l.Threads) {
-						t.Error("too few: methods without unwind data have frame pointers")
+					if kind == "withheap" && equal < len(l.Threads) && doubtful == 0 {
+						t.Error("no frame was found by a frame pointer, as methods without unwind data have")
 					}
 				})
 			}
@@ -131,14 +131,16 @@ func TestStackOfDumps(t *testing.T) {
 }
 
 // sameInCore compares the stacks of a core with those of the live process. Unless they are whole, a stack may
-// end early. Unless all memory is there, a function may lack its name: few of them, if stacks are whole.
-func sameInCore(t *testing.T, l shown, core string, whole, all bool) (equal int) {
+// end early. Unless all memory is there, a function may lack its name: few of them, if stacks are whole. It
+// returns the number of stacks that are as long as the live ones, and that of frames that are doubtful in the
+// core only.
+func sameInCore(t *testing.T, l shown, core string, whole, all bool) (equal, doubtful int) {
 	t.Helper()
 	c := stacks(t, "--core", core)
 	if whole && len(c.Problems) != 0 || len(c.Threads) != len(l.Threads) {
 		t.Errorf("the core: %d threads of %d, %v", len(c.Threads), len(l.Threads), c.Problems)
 	}
-	frames, nameless, doubtful := 0, 0, 0
+	frames, nameless := 0, 0
 	lacks := lacking(t, core, &c)
 	for _, th := range c.Threads {
 		i := slices.IndexFunc(l.Threads, func(o shownThread) bool { return o.TID == th.TID })
@@ -181,7 +183,7 @@ func sameInCore(t *testing.T, l shown, core string, whole, all bool) (equal int)
 	if equal == 0 || whole && nameless*100 > frames {
 		t.Error("too few")
 	}
-	return equal
+	return equal, doubtful
 }
 
 // unbound returns a method's name without the type arguments after its own name and that of its type.
