@@ -28,8 +28,7 @@ func live(tb testing.TB) *peer.Timer {
 		tb.Skip("SKIPPED-CHECK: " + err.Error())
 	}
 	must.Do(tb, err)
-	timer, err := peer.StartLive(program)
-	must.Do(tb, err)
+	timer := must.Get(peer.StartLive(program))(tb)
 	tb.Cleanup(func() {
 		expect.Equal(tb, timer.Close(), nil)
 	})
@@ -89,8 +88,7 @@ func libgcc(tb testing.TB, depth string) (*peer.Timer, *capture.File) {
 	})
 	theirs, n, err := timer.Ask("f", 1) // answered when all is recorded
 	must.Do(tb, err)
-	f, err := capture.Read(path)
-	must.Do(tb, err)
+	f := must.Get(capture.Read(path))(tb)
 	s := newSide(f)
 	s.empty(true)
 	ours, hash := s.walk(0), uint64(0xcbf29ce484222325)

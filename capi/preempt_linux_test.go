@@ -89,8 +89,7 @@ func fieldAt(t *testing.T, d *dwarf.Data, variable, field string) uint64 {
 			continue
 		}
 		off, _ := e.Val(dwarf.AttrType).(dwarf.Offset)
-		typ, err := d.Type(off)
-		must.Do(t, err)
+		typ := must.Get(d.Type(off))(t)
 		for _, m := range typ.(*dwarf.StructType).Field {
 			if m.Name == field {
 				return uint64(m.ByteOffset)

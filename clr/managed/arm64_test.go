@@ -87,18 +87,15 @@ func (a *armCode) step(m *armrun.Machine, exact bool) (to armrun.Registers, err 
 // prolog and epilogs. The second is its code, the third its .xdata record.
 func recordedARM64(t *testing.T) (out []recordedMethod) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/arm64-methods.txt")
-	must.Do(t, err)
+	text := must.Get(os.ReadFile("testdata/arm64-methods.txt"))(t)
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	for i := 0; i+3 <= len(lines); i += 3 {
 		var m recordedMethod
 		if n, err := fmt.Sscanf(lines[i], "%s %d %d %d", &m.name, &m.entered, &m.prolog, &m.epilog); n != 4 {
 			t.Fatal(lines[i], err)
 		}
-		m.code, err = hex.DecodeString(lines[i+1])
-		must.Do(t, err)
-		m.xdata, err = hex.DecodeString(lines[i+2])
-		must.Do(t, err)
+		m.code = must.Get(hex.DecodeString(lines[i+1]))(t)
+		m.xdata = must.Get(hex.DecodeString(lines[i+2]))(t)
 		out = append(out, m)
 	}
 	return out

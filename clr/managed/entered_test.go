@@ -95,8 +95,7 @@ func open(t *testing.T, path string) *pe.File {
 	if err != nil {
 		t.Skipf("SKIPPED-CHECK: %s is missing; run make runtime", strings.TrimPrefix(path, root+"/"))
 	}
-	f, err := pe.New(b, path)
-	must.Do(t, err)
+	f := must.Get(pe.New(b, path))(t)
 	return f
 }
 

@@ -68,8 +68,7 @@ func inSandbox(t *testing.T, pid int) {
 	_, err := unix.Openat2(unix.AT_FDCWD, "there", &unix.OpenHow{Flags: unix.O_RDWR})
 	expect.Equal(t, err, error(unix.EPERM), "openat2")
 	expect.Equal(t, readWord(pid), error(unix.EFAULT), "address 1 of the process that may be read")
-	b, err := os.ReadFile("there")
-	must.Do(t, err)
+	b := must.Get(os.ReadFile("there"))(t)
 	expect.Equal(t, string(b), "text")
 	var threads sync.WaitGroup
 	for range 16 { // new threads start and end

@@ -146,8 +146,7 @@ func coreOf(t *testing.T, dir string) (core []byte, exe string) {
 	if out, err := exec.Command(gcore, "-o", filepath.Join(dir, "core"), pid).CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED-CHECK: gcore: %v\n%s", err, out)
 	}
-	core, err = os.ReadFile(filepath.Join(dir, "core."+pid))
-	must.Do(t, err)
+	core = must.Get(os.ReadFile(filepath.Join(dir, "core."+pid)))(t)
 	return core, exe
 }
 

@@ -181,8 +181,7 @@ func TestMemoryWithoutPermissions(t *testing.T) {
 		{Flags: 4, Addr: 0x9000, Size: 0x1000, Data: []byte("constants")},
 	}}
 	c.Thread(100, 11, make([]uint64, 27)...)
-	core, err := New(c.Bytes())
-	must.Do(t, err)
+	core := must.Get(New(c.Bytes()))(t)
 	want := []live.Mapping{{Start: 0x5000, End: 0x6000, Exec: true}, {Start: 0x7000, End: 0x8000},
 		{Start: 0x9000, End: 0xa000}}
 	expect.True(t, slices.Equal(core.Maps(), want), "%+v", core.Maps())

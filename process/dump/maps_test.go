@@ -84,10 +84,8 @@ func TestRelocate(t *testing.T) {
 
 // The program headers decide which parts of an image are executable. Other mappings keep their guess.
 func TestSetExecutable(t *testing.T) {
-	path, err := os.Executable()
-	must.Do(t, err)
-	f, err := elf.Open(path)
-	must.Do(t, err)
+	path := must.Get(os.Executable())(t)
+	f := must.Get(elf.Open(path))(t)
 	const base, page = 0x100000000, 4096
 	first := f.Segments()[0].Vaddr &^ (page - 1)
 	m := &Modules{files: map[string]*image{path: {elf: f}}}

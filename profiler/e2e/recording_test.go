@@ -115,8 +115,7 @@ func readRaw(t *testing.T, file, stderr string) (samples []*raw.Sample, rd *raw.
 	f, err := os.Open(file)
 	must.Equal(t, err, nil, "no raw samples: %s", stderr)
 	defer f.Close()
-	rd, err = raw.NewReader(f)
-	must.Do(t, err)
+	rd = must.Get(raw.NewReader(f))(t)
 	for {
 		s, err := rd.Next()
 		if err == io.EOF {

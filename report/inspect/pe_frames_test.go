@@ -219,10 +219,8 @@ func TestGoForWindows(t *testing.T) {
 		filepath.Join("..", "..", "fuzz", "testdata", "seeds", "seed.go"))
 	build.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")
 	must.Run(t, build)
-	got, err := CheckFile(exe)
-	must.Do(t, err)
-	im, err := Open(exe)
-	must.Do(t, err)
+	got := must.Get(CheckFile(exe))(t)
+	im := must.Get(Open(exe))(t)
 	counts := map[string]int{}
 	for _, c := range im.Summary().Counts {
 		counts[c.Name] = c.N

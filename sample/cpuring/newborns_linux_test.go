@@ -90,8 +90,7 @@ func TestNewborns(t *testing.T) {
 	}
 	must.Do(t, err)
 	defer watch.Close()
-	n, err := NewNewborns(os.Getpid(), ms)
-	must.Do(t, err)
+	n := must.Get(NewNewborns(os.Getpid(), ms))(t)
 	defer n.Close()
 	n.live = math.MaxUint64 // on a busy machine copies would be closed before they are hit
 	born, covered, uncovered := map[uint32]bool{}, 0, 0

@@ -76,12 +76,9 @@ func reportedBy(t *testing.T, argv ...string) *comparison {
 	f, err := os.Open(pipe) // waits for the writer
 	must.Do(t, err)
 	defer f.Close()
-	rd, err := raw.NewReader(f)
-	must.Do(t, err)
-	b, err := os.ReadFile(pidFile)
-	must.Do(t, err)
-	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
-	must.Do(t, err)
+	rd := must.Get(raw.NewReader(f))(t)
+	b := must.Get(os.ReadFile(pidFile))(t)
+	pid := must.Get(strconv.Atoi(strings.TrimSpace(string(b))))(t)
 	c := &comparison{gaps: map[merge.Gap]int{}}
 	j := judgeOf(t, pid)
 	for c.stacks < *reported {

@@ -77,8 +77,7 @@ func TestTornTasks(t *testing.T) {
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "ready"; {
 	}
-	l, err := LookAtTasks(cmd.Process.Pid, nil)
-	must.Do(t, err)
+	l := must.Get(LookAtTasks(cmd.Process.Pid, nil))(t)
 	whole := l.Process.target.Mem
 	refused, longest := 0, time.Duration(0)
 	for seed := range int64(*tornTasks) {

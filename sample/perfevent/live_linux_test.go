@@ -113,11 +113,9 @@ func openShared(t *testing.T, tid, cpu int) (*Event, *Ring) {
 	owner, err := OpenClock(os.Getpid(), cpu, Attr{Period: 1e6, Regs: true, Stack: 4096})
 	refused(t, err)
 	t.Cleanup(func() { owner.Close() })
-	r, err := MapRing(owner, 1<<18, 1<<14)
-	must.Do(t, err)
+	r := must.Get(MapRing(owner, 1<<18, 1<<14))(t)
 	t.Cleanup(func() { r.Close() })
-	e, err := OpenClock(tid, cpu, Attr{Period: 1e6, Regs: true, Stack: 4096})
-	must.Do(t, err)
+	e := must.Get(OpenClock(tid, cpu, Attr{Period: 1e6, Regs: true, Stack: 4096}))(t)
 	t.Cleanup(func() { e.Close() })
 	must.Do(t, errors.Join(owner.Share(e), e.Enable()))
 	return e, r
@@ -333,8 +331,7 @@ func TestWait(t *testing.T) {
 	must.Do(t, err)
 	defer r.Close()
 	defer w.Close()
-	wait, err := NewWait(int(r.Fd()))
-	must.Do(t, err)
+	wait := must.Get(NewWait(int(r.Fd())))(t)
 	defer wait.Close()
 	one := make([]byte, 1)
 	for i, long := range []bool{true, false, false, true, true, false} {
@@ -364,8 +361,7 @@ func TestQuiet(t *testing.T) {
 	must.Do(t, err)
 	defer r.Close()
 	defer w.Close()
-	wait, err := NewWait(int(r.Fd()))
-	must.Do(t, err)
+	wait := must.Get(NewWait(int(r.Fd())))(t)
 	defer wait.Close()
 	must.Get(w.Write([]byte("1")))(t)
 	wait.Long(nil)
@@ -401,8 +397,7 @@ func birthWait(t *testing.T) (*Watch, *Wait) {
 	t.Cleanup(func() { r.Close() })
 	ends := time.AfterFunc(40*time.Second, func() { w.Close() }) // ends a wait that has missed an event
 	t.Cleanup(func() { ends.Stop(); w.Close() })
-	wait, err := NewWait(append(watch.FDs(), int(r.Fd()))...)
-	must.Do(t, err)
+	wait := must.Get(NewWait(append(watch.FDs(), int(r.Fd()))...))(t)
 	t.Cleanup(func() { wait.Close() })
 	return watch, wait
 }

@@ -132,8 +132,7 @@ func ask(t *testing.T, run Run, lines string, start process) map[string]Answer {
 	fate := start(t, run, dir, env)
 	text, err := os.ReadFile(filepath.Join(dir, "out"))
 	must.Equal(t, err, nil, "%s: no answers: the process: %s", run.Name, fate)
-	answers, err := Parse(strings.ReplaceAll(string(text), "\r\n", "\n"))
-	must.Do(t, err)
+	answers := must.Get(Parse(strings.ReplaceAll(string(text), "\r\n", "\n")))(t)
 	expect.True(t, (fate == "") != run.Dies, "%s: the process: %q, to die: %v", run.Name, fate, run.Dies)
 	for line := range strings.Lines(lines) {
 		name, _, _ := strings.Cut(line, " ")

@@ -26,8 +26,7 @@ func TestBuildPE(t *testing.T) {
 			int(f.SizeOfImage()) == len(im.File),
 			"mapped %v: machine %#x, base %#x, size %#x", mapped, f.Machine(), f.ImageBase(), f.SizeOfImage())
 		exported := map[string]uint32{}
-		exports, err := f.Exports()
-		must.Do(t, err)
+		exports := must.Get(f.Exports())(t)
 		for _, e := range exports {
 			exported[e.Name] = e.RVA
 		}

@@ -44,9 +44,8 @@ func newWorld(tb testing.TB, f image.Format, seed uint64, n int) *world {
 	for i := range n {
 		funcs = append(funcs, image.RandomAMD64(r, f, fmt.Sprintf("f%d", i)))
 	}
-	root, err := image.ShapeAMD64{Saves: []image.Reg{3}, Alloc: 64, Calls: 3,
-		Body: 4, Root: true}.Func(f, "root")
-	must.Do(tb, err)
+	root := must.Get(image.ShapeAMD64{Saves: []image.Reg{3}, Alloc: 64, Calls: 3,
+		Body: 4, Root: true}.Func(f, "root"))(tb)
 	funcs = append(funcs, root)
 	if f == image.PE {
 		for i := range 1 + n/16 {
@@ -55,8 +54,7 @@ func newWorld(tb testing.TB, f image.Format, seed uint64, n int) *world {
 	} else {
 		funcs = append(funcs, image.SignalReturn(image.AMD64))
 	}
-	im, err := image.Build(image.AMD64, f, "random", imageBase, funcs)
-	must.Do(tb, err)
+	im := must.Get(image.Build(image.AMD64, f, "random", imageBase, funcs))(tb)
 	return worldOf(tb, im, seed)
 }
 

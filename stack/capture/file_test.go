@@ -19,8 +19,7 @@ func TestFile(t *testing.T) {
 	must.Do(t, want.Write(path))
 	got, err := Read(path)
 	must.True(t, err == nil && cmptest.Diff(want, got) == "", "%v\n got %+v\nwant %+v", err, got, want)
-	b, err := os.ReadFile(path)
-	must.Do(t, err)
+	b := must.Get(os.ReadFile(path))(t)
 	for n := range b {
 		must.Do(t, os.WriteFile(path, b[:n], 0o600))
 		_, err := Read(path)

@@ -47,8 +47,7 @@ func createdump(t *testing.T, kind string) []byte {
 	}
 	file := filepath.Join(tempdir.New(t), "core")
 	must.Run(t, exec.Command(tool, "--"+kind, "-f", file, strconv.Itoa(cmd.Process.Pid)))
-	b, err := os.ReadFile(file)
-	must.Do(t, err)
+	b := must.Get(os.ReadFile(file))(t)
 	return b
 }
 

@@ -50,8 +50,7 @@ func unpacked(t *testing.T, r io.Reader) map[string][]byte {
 			return files
 		}
 		must.Do(t, err)
-		files[h.Name], err = io.ReadAll(tr)
-		must.Do(t, err)
+		files[h.Name] = must.Get(io.ReadAll(tr))(t)
 	}
 }
 
