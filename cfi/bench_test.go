@@ -6,6 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -113,10 +114,9 @@ func TestCommonRowsOfHost(t *testing.T) {
 			}
 			common++
 			why := m.Row(tab, pc, &full)
-			if why != cfi.None || full.CFA.Kind != cfi.RegisterOffset || full.CFA.Reg != uint16(row.Reg) ||
-				full.CFA.Off != int64(row.Off) {
-				t.Fatalf("%#x: %+v, %v %+v", pc, row, why, full.CFA)
-			}
+			must.True(t, why == cfi.None && full.CFA.Kind == cfi.RegisterOffset &&
+				full.CFA.Reg == uint16(row.Reg) && full.CFA.Off == int64(row.Off),
+				"%#x: %+v, %v %+v", pc, row, why, full.CFA)
 			for n := range 16 {
 				word, rule := row.Words>>(4*n)&15, &full.Regs[n]
 				if word == 0 && rule.Kind != cfi.Unspecified ||

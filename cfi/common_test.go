@@ -140,10 +140,9 @@ func TestCommonFell(t *testing.T) {
 			CommonRow{Reg: 7, Off: 24}},
 	} {
 		var row CommonRow
-		if tab := table(t, context.ArchAMD64, ehFrame(c.code...)); !tab.CommonRow(fnLo+20, &row) ||
-			row != c.want {
-			t.Errorf("%s: %+v, want %+v", c.name, row, c.want)
-		}
+		tab := table(t, context.ArchAMD64, ehFrame(c.code...))
+		expect.True(t, tab.CommonRow(fnLo+20, &row) && row == c.want,
+			"%s: %+v, want %+v", c.name, row, c.want)
 	}
 }
 
@@ -151,9 +150,8 @@ func TestCommonFell(t *testing.T) {
 func TestNoCommonRow(t *testing.T) {
 	var row CommonRow
 	frames := ehFrame(DW_CFA_advance_loc|4, DW_CFA_def_cfa_offset, 16)
-	if tab := table(t, context.ArchAMD64, frames); !tab.CommonRow(fnLo, &row) || tab.CommonRow(fnHi, &row) {
-		t.Error("at the function's bounds")
-	}
+	tab := table(t, context.ArchAMD64, frames)
+	expect.True(t, tab.CommonRow(fnLo, &row) && !tab.CommonRow(fnHi, &row), "at the function's bounds")
 	expect.True(t, !table(t, context.ArchARM64, frames).CommonRow(fnLo, &row), "of ARM64")
 	var high asm // a step of the location wraps
 	off := high.simpleCIE()

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 func exprEnv() *ExprEnv {
@@ -94,21 +95,18 @@ func TestExprOperations(t *testing.T) {
 		{"the PLT's CFA", []byte{DW_OP_breg0 + 7, 8, DW_OP_breg0 + 16, 0, DW_OP_lit0 + 15, DW_OP_and,
 			DW_OP_lit0 + 11, DW_OP_ge, DW_OP_lit0 + 3, DW_OP_shl, DW_OP_plus}, 0x708},
 	} {
-		if got, why := Eval(c.expr, exprEnv()); got != c.want || why != None {
-			t.Errorf("%s: %#x %v, want %#x", c.name, got, why, c.want)
-		}
+		got, why := Eval(c.expr, exprEnv())
+		expect.True(t, got == c.want && why == None, "%s: %#x %v, want %#x", c.name, got, why, c.want)
 	}
 }
 
 func TestExprPushCFA(t *testing.T) {
 	env := exprEnv()
 	env.PushCFA = true
-	if v, why := Eval([]byte{DW_OP_plus_uconst, 8}, env); v != 0x7008 || why != None {
-		t.Errorf("%#x %v", v, why)
-	}
-	if v, why := Eval(nil, env); v != 0x7000 || why != None {
-		t.Errorf("empty: %#x %v", v, why)
-	}
+	v, why := Eval([]byte{DW_OP_plus_uconst, 8}, env)
+	expect.True(t, v == 0x7008 && why == None, "%#x %v", v, why)
+	v, why = Eval(nil, env)
+	expect.True(t, v == 0x7000 && why == None, "empty: %#x %v", v, why)
 }
 
 func TestExprErrors(t *testing.T) {
@@ -157,13 +155,11 @@ func TestExprErrors(t *testing.T) {
 		{"overlong operand", all(DW_OP_constu, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
 			0x80, 0x80, 0x80, 0), Truncated},
 	} {
-		if _, why := Eval(c.expr, exprEnv()); why != c.want {
-			t.Errorf("%s: %v, want %v", c.name, why, c.want)
-		}
+		_, why := Eval(c.expr, exprEnv())
+		expect.True(t, why == c.want, "%s: %v, want %v", c.name, why, c.want)
 	}
-	if _, why := Eval(all(DW_OP_lit0, DW_OP_deref), &ExprEnv{}); why != Unreadable {
-		t.Errorf("no memory: %v", why)
-	}
+	_, why := Eval(all(DW_OP_lit0, DW_OP_deref), &ExprEnv{})
+	expect.True(t, why == Unreadable, "no memory: %v", why)
 }
 
 // TestExprTruncated cuts every operand.
@@ -177,9 +173,8 @@ func TestExprTruncated(t *testing.T) {
 	} {
 		for cut := 0; cut < n; cut++ {
 			e := append([]byte{DW_OP_lit0 + 1, DW_OP_lit0 + 1, op}, make([]byte, cut)...)
-			if _, why := Eval(e, exprEnv()); why != Truncated {
-				t.Errorf("op %#x with %d of %d operand bytes: %v", op, cut, n, why)
-			}
+			_, why := Eval(e, exprEnv())
+			expect.True(t, why == Truncated, "op %#x with %d of %d operand bytes: %v", op, cut, n, why)
 		}
 	}
 }

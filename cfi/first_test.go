@@ -49,15 +49,13 @@ func TestFirst(t *testing.T) {
 				return // all is read at once
 			}
 			must.True(t, !opened.Read(), "all was read when it was opened")
-			if got := opened.Entries(); got != all.Len() {
-				t.Errorf("%d entries, %d FDEs", got, all.Len())
-			}
+			got := opened.Entries()
+			expect.True(t, got == all.Len(), "%d entries, %d FDEs", got, all.Len())
 			n, gaps, last := sameAnswers(t, all, opened)
 			expect.True(t, !opened.Read(), "all was read for its answers")
 			t.Logf("%d FDEs, %d gaps, %d rows", n, gaps, last)
-			if opened.Complete() != nil || !opened.Read() || opened.Stats() != all.Stats() {
-				t.Errorf("completed: %+v, want %+v", opened.Stats(), all.Stats())
-			}
+			expect.True(t, opened.Complete() == nil && opened.Read() && opened.Stats() == all.Stats(),
+				"completed: %+v, want %+v", opened.Stats(), all.Stats())
 			sameAnswers(t, all, opened)
 		})
 	}
@@ -77,9 +75,8 @@ func sameAnswers(t *testing.T, all, opened *cfi.Table) (fdes, gaps, rows int) {
 			gaps++
 		}
 		for _, pc := range pcs {
-			if a, b := find(all, pc), find(opened, pc); a != b {
-				t.Fatalf("%#x: %+v of all, %+v of the opened", pc, a, b)
-			}
+			a, b := find(all, pc), find(opened, pc)
+			must.True(t, a == b, "%#x: %+v of all, %+v of the opened", pc, a, b)
 		}
 		pc := f.Lo + (f.Hi-f.Lo)/2
 		if a, b := ma.Row(all, pc, &ra), mo.Row(opened, pc, &ro); a != b || !equalRows(&ra, &ro) {
@@ -291,9 +288,8 @@ func TestFirstWork(t *testing.T) {
 		"FDE outside": 0x100070, "nonsense": 0x100090} {
 		expect.Equal(t, testing.AllocsPerRun(3, func() { opened.Find(pc); m.Row(opened, pc, &row) }), 0,
 			"%s: allocations", name)
-		if why := m.Row(opened, pc, &row); (why == cfi.None) != (name != "no FDE") {
-			t.Errorf("%s: %v", name, why)
-		}
+		why := m.Row(opened, pc, &row)
+		expect.True(t, (why == cfi.None) == (name != "no FDE"), "%s: %v", name, why)
 	}
 	expect.True(t, !opened.Read(), "all was read")
 }

@@ -108,9 +108,8 @@ func TestDamage(t *testing.T) {
 				good(&a)
 			}
 			tab, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: a.b})
-			if f, why := tab.Find(fnLo); why != None || f.Hi != fnHi {
-				t.Errorf("the good FDE is lost: %v %+v", why, f)
-			}
+			f, why := tab.Find(fnLo)
+			expect.True(t, why == None && f.Hi == fnHi, "the good FDE is lost: %v %+v", why, f)
 			checkProblem(t, err, c.where, c.want)
 		})
 	}
@@ -141,9 +140,8 @@ func TestTruncatedSection(t *testing.T) {
 				s = Sections{Arch: context.ArchAMD64, DebugFrame: a.b[:n:n]}
 			}
 			tab, err := Load(s)
-			if _, why := tab.Find(fnLo); (why == None) != (n >= whole) {
-				t.Fatalf("%+v cut at %d: %v %v", a.wide, n, why, err)
-			}
+			_, why := tab.Find(fnLo)
+			must.True(t, (why == None) == (n >= whole), "%+v cut at %d: %v %v", a.wide, n, why, err)
 		}
 	}
 }
@@ -161,9 +159,8 @@ func TestTerminatorAndHeader(t *testing.T) {
 	a.ciePtr(cie).u64(0x9000).u64(16).end()
 	const ehAddr, hdrAddr = 0x2000, 0x1f00
 	s := Sections{Arch: context.ArchAMD64, EHFrame: a.b, EHFrameAddr: ehAddr}
-	if _, why := mustLoad(t, s).Find(0x9000); why != NoInfo {
-		t.Fatalf("a record behind the terminator was found without a header: %v", why)
-	}
+	_, why := mustLoad(t, s).Find(0x9000)
+	must.True(t, why == NoInfo, "a record behind the terminator was found without a header: %v", why)
 	var h asm
 	h.u8(1, 0x1b, 0x03, 0x3b).u32(ehAddr - hdrAddr - 4).u32(3)
 	h.u32(7).u32(uint32(ehAddr + first - hdrAddr)) // the start is not its FDE's
@@ -173,15 +170,12 @@ func TestTerminatorAndHeader(t *testing.T) {
 	s.EHFrameHdr, s.EHFrameHdrAddr = h.b, hdrAddr
 	tab := mustLoad(t, s)
 	for _, pc := range []uint64{fnLo, 0x8000, 0x9000} {
-		if _, why := tab.Find(pc); why != None {
-			t.Errorf("Find(%#x) = %v", pc, why)
-		}
+		_, why := tab.Find(pc)
+		expect.True(t, why == None, "Find(%#x) = %v", pc, why)
 	}
 	st := tab.Stats()
-	if st.HeaderOnly != 1 || st.HeaderMiss != 1 || st.HeaderWrong != 1 || st.HeaderSize != 3 ||
-		st.FDEs != 3 || st.CIEs != 1 {
-		t.Errorf("%+v", st)
-	}
+	expect.True(t, st.HeaderOnly == 1 && st.HeaderMiss == 1 && st.HeaderWrong == 1 && st.HeaderSize == 3 &&
+		st.FDEs == 3 && st.CIEs == 1, "%+v", st)
 }
 
 // TestHeaderIntoRecord: a row of the header points to bytes of an FDE that look like another FDE.
@@ -236,17 +230,14 @@ func TestHeaderDamage(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			tab, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: eh,
 				EHFrameAddr: 0x4000, EHFrameHdr: c.hdr.b})
-			if _, why := tab.Find(fnLo); why != None {
-				t.Errorf("FDE lost: %v", why)
-			}
+			_, why := tab.Find(fnLo)
+			expect.True(t, why == None, "FDE lost: %v", why)
 			if c.want == None {
 				expect.Equal(t, err, nil)
 				return
 			}
 			var le *LoadError
-			if !errors.As(err, &le) {
-				t.Fatal(err)
-			}
+			must.True(t, errors.As(err, &le), "%v", err)
 			p := le.Problems[len(le.Problems)-1] // the table's own after its entries'
 			expect.True(t, p.Reason == c.want && p.Section == ".eh_frame_hdr", "got %v, want %v", p, c.want)
 		})
@@ -278,9 +269,8 @@ func TestOverlap(t *testing.T) {
 		expect.True(t, f.Lo == c.lo && f.Hi == c.hi && (why == None) == (c.hi != 0),
 			"Find(%d) = [%d,%d) %v, want [%d,%d)", c.pc, f.Lo, f.Hi, why, c.lo, c.hi)
 	}
-	if st := tab.Stats(); st.Empty != 1 || st.Overlapping == 0 || st.DebugFDEs != 1 {
-		t.Errorf("%+v", st)
-	}
+	st := tab.Stats()
+	expect.True(t, st.Empty == 1 && st.Overlapping != 0 && st.DebugFDEs == 1, "%+v", st)
 	n := 0
 	tab.Each(func(FDE) bool { n++; return true })
 	expect.True(t, n == 5 && tab.Len() == 5, "Each gave %d, Len %d", n, tab.Len())

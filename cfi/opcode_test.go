@@ -150,9 +150,7 @@ func checkEffect(t *testing.T, e *effect, row *Row) {
 	if e.cfa.Kind == Unspecified {
 		e.cfa = entryCFA
 	}
-	if d := cmptest.Diff(e.cfa, row.CFA); d != "" {
-		t.Errorf("CFA = %+v, want %+v\n%s", row.CFA, e.cfa, d)
-	}
+	expect.Equal(t, cmptest.Diff(e.cfa, row.CFA), "", "CFA = %+v, want %+v", row.CFA, e.cfa)
 	want := map[int]Rule{16: off(-8)}
 	for c, r := range e.regs {
 		want[c] = r

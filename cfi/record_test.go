@@ -83,18 +83,14 @@ func TestRecordKinds(t *testing.T) {
 			var m Machine
 			var row Row
 			why := m.Row(tab, fnHi-1, &row)
-			if why != None || row.CFA.Off != 8 || row.Regs[3].Off != -16 || row.Regs[16].Off != -8 {
-				t.Fatalf("%v %+v", why, row)
-			}
+			must.True(t, why == None && row.CFA.Off == 8 && row.Regs[3].Off == -16 && row.Regs[16].Off == -8,
+				"%v %+v", why, row)
 			f := row.FDE
-			if f.Lo != fnLo || f.Hi != fnHi || f.RA != 16 || f.Signal != c.signal || f.BKey != c.b ||
-				f.DebugFrame != c.debug {
-				t.Errorf("FDE = %+v", f)
-			}
+			expect.True(t, f.Lo == fnLo && f.Hi == fnHi && f.RA == 16 && f.Signal == c.signal &&
+				f.BKey == c.b && f.DebugFrame == c.debug, "FDE = %+v", f)
 			expect.True(t, row.BKey == c.b, "BKey = %v", row.BKey)
-			if why := m.Row(tab, fnHi, &row); why != NoInfo || row.BKey {
-				t.Errorf("behind it: %v, BKey = %v", why, row.BKey)
-			}
+			why = m.Row(tab, fnHi, &row)
+			expect.True(t, why == NoInfo && !row.BKey, "behind it: %v, BKey = %v", why, row.BKey)
 		})
 	}
 }
@@ -106,9 +102,8 @@ func TestWideIDs(t *testing.T) {
 	a.u64(0).u8(1).str("").uleb(1).sleb(-8).u8(16).u8(DW_CFA_def_cfa, 7, 8).end()
 	a.begin()
 	a.u64(uint64(len(a.b) - cie)).u64(fnLo).u64(16).end()
-	if f, why := table(t, context.ArchAMD64, a.b).Find(fnLo + 15); why != None || f.Hi != fnLo+16 {
-		t.Errorf("%v %+v", why, f)
-	}
+	f, why := table(t, context.ArchAMD64, a.b).Find(fnLo + 15)
+	expect.True(t, why == None && f.Hi == fnLo+16, "%v %+v", why, f)
 }
 
 // TestPersonalityEncodings: every encoding of a personality pointer is stepped
@@ -126,9 +121,8 @@ func TestPersonalityEncodings(t *testing.T) {
 			cie := a.cie(cieSpec{version: 1, aug: "zPR", augData: data})
 			a.begin()
 			a.ciePtr(cie).u64(fnLo).u64(8).block().end()
-			if f, why := table(t, context.ArchAMD64, a.b).Find(fnLo); why != None || f.Hi != fnLo+8 {
-				t.Errorf("encoding %#x: %v %+v", format|app, why, f)
-			}
+			f, why := table(t, context.ArchAMD64, a.b).Find(fnLo)
+			expect.True(t, why == None && f.Hi == fnLo+8, "encoding %#x: %v %+v", format|app, why, f)
 		}
 	}
 }
@@ -147,9 +141,8 @@ func TestPersonalityAligned(t *testing.T) {
 		a.begin()
 		a.ciePtr(off).u64(fnLo).u64(8).block().end()
 		tab := must.Get(Load(Sections{Arch: context.ArchAMD64, EHFrame: a.b, EHFrameAddr: base}))(t)
-		if f, why := tab.Find(fnLo); why != None || f.Hi != fnLo+8 {
-			t.Errorf("pad %d: %v %+v", pad, why, f)
-		}
+		f, why := tab.Find(fnLo)
+		expect.True(t, why == None && f.Hi == fnLo+8, "pad %d: %v %+v", pad, why, f)
 	}
 }
 
@@ -223,7 +216,6 @@ func TestSegmentAndAddressSize(t *testing.T) {
 	a.begin()
 	a.ciePtr(cie).u16(0x33).u32(fnLo).u32(8).end()
 	tab := must.Get(Load(Sections{Arch: context.ArchAMD64, DebugFrame: a.b}))(t)
-	if f, why := tab.Find(fnLo + 7); why != None || f.Lo != fnLo || f.Hi != fnLo+8 {
-		t.Errorf("%v %+v", why, f)
-	}
+	f, why := tab.Find(fnLo + 7)
+	expect.True(t, why == None && f.Lo == fnLo && f.Hi == fnLo+8, "%v %+v", why, f)
 }

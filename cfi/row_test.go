@@ -32,17 +32,13 @@ func TestGoRegisters(t *testing.T) {
 		var m Machine
 		var row Row
 		must.Equal(t, m.Row(tab, fnLo, &row), None)
-		if row.Regs[3].Kind != c.rbx || row.Regs[6].Kind != c.rbp || row.Regs[6].Off != -16 ||
-			row.Regs[7].Kind != Unspecified {
-			t.Errorf("factor %d: rbx %v, rbp %+v, rsp %v", c.align, row.Regs[3].Kind,
-				row.Regs[6], row.Regs[7].Kind)
-		}
+		expect.True(t, row.Regs[3].Kind == c.rbx && row.Regs[6].Kind == c.rbp && row.Regs[6].Off == -16 &&
+			row.Regs[7].Kind == Unspecified,
+			"factor %d: rbx %v, rbp %+v, rsp %v", c.align, row.Regs[3].Kind, row.Regs[6], row.Regs[7].Kind)
 		var f FDE
 		tab.Each(func(one FDE) bool { f = one; return false })
 		m.Rows(tab, &f, &row, func(row *Row) bool {
-			if row.Regs[3].Kind != c.rbx {
-				t.Errorf("factor %d: rbx %v in Rows", c.align, row.Regs[3].Kind)
-			}
+			expect.True(t, row.Regs[3].Kind == c.rbx, "factor %d: rbx %v in Rows", c.align, row.Regs[3].Kind)
 			return true
 		})
 	}
@@ -73,10 +69,9 @@ func TestRowWithout(t *testing.T) {
 		var m Machine
 		var row Row
 		for into, want := range c.want {
-			if why := m.RowWithout(&c.omit, tab, fnLo+uint64(into), &row); why != None ||
-				row.CFA.Off != want {
-				t.Errorf("%s: at %d: %v, CFA %d, want %d", c.name, into, why, row.CFA.Off, want)
-			}
+			why := m.RowWithout(&c.omit, tab, fnLo+uint64(into), &row)
+			expect.True(t, why == None && row.CFA.Off == want,
+				"%s: at %d: %v, CFA %d, want %d", c.name, into, why, row.CFA.Off, want)
 		}
 		m.Row(tab, fnLo+4, &row)
 		expect.Equal(t, row.CFA.Off, 16, "%s: still omitted", c.name)
@@ -112,14 +107,12 @@ func TestFactors(t *testing.T) {
 			tab := table(t, context.ArchAMD64, factored(4, c.data, 1<<20, c.program...))
 			var m Machine
 			var row Row
-			if why := m.Row(tab, fnLo+c.lo, &row); why != None || row.Lo != fnLo+c.lo ||
-				row.Regs[3].Kind != Offset || row.Regs[3].Off != c.rbx {
-				t.Errorf("%v: row from +%#x, rbx %+v", why, row.Lo-fnLo, row.Regs[3])
-			}
-			if why := m.Row(tab, fnLo+c.lo-1, &row); why != None || row.Hi != fnLo+c.lo ||
-				row.Regs[3].Kind != Unspecified {
-				t.Errorf("%v: row to +%#x before it, rbx %+v", why, row.Hi-fnLo, row.Regs[3])
-			}
+			why := m.Row(tab, fnLo+c.lo, &row)
+			expect.True(t, why == None && row.Lo == fnLo+c.lo && row.Regs[3].Kind == Offset &&
+				row.Regs[3].Off == c.rbx, "%v: row from +%#x, rbx %+v", why, row.Lo-fnLo, row.Regs[3])
+			why = m.Row(tab, fnLo+c.lo-1, &row)
+			expect.True(t, why == None && row.Hi == fnLo+c.lo && row.Regs[3].Kind == Unspecified,
+				"%v: row to +%#x before it, rbx %+v", why, row.Hi-fnLo, row.Regs[3])
 		})
 	}
 }
@@ -150,9 +143,8 @@ func TestNarrowAddresses(t *testing.T) {
 	a.begin()
 	a.ciePtr(cie).u32(0xfffff000).u32(8).uleb(0).end()
 	tab := must.Get(Load(Sections{Arch: context.ArchAMD64, EHFrame: a.b, DataAddr: 0x2000}))(t)
-	if f, why := tab.Find(0x1004); why != None || f.Lo != 0x1000 {
-		t.Errorf("%v %+v", why, f)
-	}
+	f, why := tab.Find(0x1004)
+	expect.True(t, why == None && f.Lo == 0x1000, "%v %+v", why, f)
 }
 
 // TestHeaderIndirect: a header's count or table that would have to be read from

@@ -57,9 +57,8 @@ func TestWideRegisterNumbers(t *testing.T) {
 		var m Machine
 		var row Row
 		why := m.Row(table(t, context.ArchAMD64, ehFrame(code...)), fnLo, &row)
-		if why != None || row.Regs[3].Reg != want || row.CFA.Reg != want {
-			t.Errorf("%#x: %v, registers %#x and %#x", number, why, row.Regs[3].Reg, row.CFA.Reg)
-		}
+		expect.True(t, why == None && row.Regs[3].Reg == want && row.CFA.Reg == want,
+			"%#x: %v, registers %#x and %#x", number, why, row.Regs[3].Reg, row.CFA.Reg)
 	}
 }
 
@@ -69,9 +68,8 @@ func TestZeroesInDebugFrame(t *testing.T) {
 	a.u32(0).u32(0)
 	a.simpleFDE(a.simpleCIE())
 	tab, err := Load(Sections{Arch: context.ArchAMD64, DebugFrame: a.b})
-	if _, why := tab.Find(fnLo); err != nil || why != None {
-		t.Errorf("%v, %v", why, err)
-	}
+	_, why := tab.Find(fnLo)
+	expect.True(t, err == nil && why == None, "%v, %v", why, err)
 }
 
 // TestLettersBehindG: a letter that needs nothing ends no augmentation.
@@ -80,9 +78,8 @@ func TestLettersBehindG(t *testing.T) {
 	cie := a.cie(cieSpec{version: 1, aug: "zGS"})
 	a.begin()
 	a.ciePtr(cie).u64(fnLo).u64(16).u8(0).end()
-	if f, why := table(t, context.ArchAMD64, a.u32(0).b).Find(fnLo); why != None || !f.Signal {
-		t.Errorf("%v, signal %v", why, f.Signal)
-	}
+	f, why := table(t, context.ArchAMD64, a.u32(0).b).Find(fnLo)
+	expect.True(t, why == None && f.Signal, "%v, signal %v", why, f.Signal)
 }
 
 // TestNoSuchReturnRegister: a return address register number of more than 16 bits is refused.
@@ -92,9 +89,8 @@ func TestNoSuchReturnRegister(t *testing.T) {
 	a.cieID().u8(3).str("").uleb(1).sleb(-8).uleb(0x10010).u8(DW_CFA_def_cfa, 7, 8, DW_CFA_offset|16, 1).end()
 	a.simpleFDE(cie)
 	tab, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: a.u32(0).b, EHFrameAddr: 0x4000})
-	if _, why := tab.Find(fnLo); err == nil || why == None {
-		t.Errorf("%v, %v", why, err)
-	}
+	_, why := tab.Find(fnLo)
+	expect.True(t, err != nil && why != None, "%v, %v", why, err)
 }
 
 // TestHeaderStarts: a header's start that is not its FDE's is counted, however near.
@@ -127,9 +123,8 @@ func TestBadCIEAgain(t *testing.T) {
 	var m Machine
 	var row Row
 	for range 2 {
-		if why := m.Row(tab, fnLo, &row); tab.Read() || why != NoInfo {
-			t.Errorf("%v, all read %v", why, tab.Read())
-		}
+		why := m.Row(tab, fnLo, &row)
+		expect.True(t, !tab.Read() && why == NoInfo, "%v, all read %v", why, tab.Read())
 	}
 }
 
@@ -151,7 +146,6 @@ func TestFirstIntoRecord(t *testing.T) {
 	h.u32(0x9000 - hdrAddr).u32(uint32(ehAddr + outer - hdrAddr))
 	tab := Open(Sections{Arch: context.ArchAMD64, EHFrame: a.u32(0).b, EHFrameAddr: ehAddr,
 		EHFrameHdr: h.b, EHFrameHdrAddr: hdrAddr})
-	if _, why := tab.Find(0x9000); why != NoInfo || tab.Read() {
-		t.Errorf("%v, all read %v", why, tab.Read())
-	}
+	_, why := tab.Find(0x9000)
+	expect.True(t, why == NoInfo && !tab.Read(), "%v, all read %v", why, tab.Read())
 }

@@ -36,19 +36,16 @@ func TestHeaderErrors(t *testing.T) {
 	} {
 		f, err := New(c.data, "x")
 		var fe *FormatError
-		if f != nil || !errors.As(err, &fe) || fe.Structure != c.structure || fe.Name != "x" {
-			t.Errorf("%s: %v", c.name, err)
-		}
+		expect.True(t, f == nil && errors.As(err, &fe) && fe.Structure == c.structure && fe.Name == "x",
+			"%s: %v", c.name, err)
 	}
 	if f := mustNew(t, good); f.Arch() != context.ArchAMD64 || f.Entry() != 0x1234 || len(f.Problems()) != 0 {
 		t.Errorf("%v %#x %v", f.Arch(), f.Entry(), f.Problems())
 	}
-	if f := mustNew(t, change(16, typeRelocatable)); len(f.Problems()) != 1 {
-		t.Errorf("not linked: %v", f.Problems())
-	}
-	if f := mustNew(t, (&image{machine: 183}).bytes()); f.Arch() != context.ArchARM64 {
-		t.Errorf("arch %v", f.Arch())
-	}
+	f := mustNew(t, change(16, typeRelocatable))
+	expect.True(t, len(f.Problems()) == 1, "not linked: %v", f.Problems())
+	f = mustNew(t, (&image{machine: 183}).bytes())
+	expect.True(t, f.Arch() == context.ArchARM64, "arch %v", f.Arch())
 }
 
 // TestDamagedParts: what is damaged is named, the rest is kept.
@@ -84,13 +81,11 @@ func TestDamagedParts(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := mustNew(t, c.damage(build()))
 			_, _, err := f.Section(".eh_frame")
-			if (err == nil) != c.sections || len(f.Segments()) != c.segments {
-				t.Errorf("section %v, %d segments", err, len(f.Segments()))
-			}
+			expect.True(t, (err == nil) == c.sections && len(f.Segments()) == c.segments,
+				"section %v, %d segments", err, len(f.Segments()))
 			var fe *FormatError
-			if len(f.Problems()) == 0 || !errors.As(f.Problems()[0], &fe) || fe.Structure != c.structure {
-				t.Errorf("problems %v", f.Problems())
-			}
+			expect.True(t, len(f.Problems()) != 0 && errors.As(f.Problems()[0], &fe) &&
+				fe.Structure == c.structure, "problems %v", f.Problems())
 		})
 	}
 }
@@ -176,14 +171,12 @@ func TestCompressedSections(t *testing.T) {
 
 func TestNoSection(t *testing.T) {
 	f := mustNew(t, (&image{}).bytes())
-	if _, _, err := f.Section(".eh_frame"); !errors.Is(err, ErrNoSection) {
-		t.Error(err)
-	}
+	_, _, err := f.Section(".eh_frame")
+	expect.True(t, errors.Is(err, ErrNoSection), "%v", err)
 	var im image
 	im.section(sectionHeader{name: ".eh_frame", typ: shtNobits}, nil)
-	if b, _, err := mustNew(t, im.bytes()).Section(".eh_frame"); err == nil {
-		t.Errorf("bytes of a section without bytes: %v", b)
-	}
+	b, _, err := mustNew(t, im.bytes()).Section(".eh_frame")
+	expect.True(t, err != nil, "bytes of a section without bytes: %v", b)
 }
 
 func note(name string, typ uint32, desc []byte, align int) []byte {
@@ -224,9 +217,8 @@ func TestBuildID(t *testing.T) {
 	} {
 		im := image{}
 		im.section(sectionHeader{name: ".note", typ: shtNote, addrAlign: c.align}, c.notes)
-		if f := mustNew(t, im.bytes()); f.BuildID() != c.want {
-			t.Errorf("%s: %q, want %q", c.name, f.BuildID(), c.want)
-		}
+		f := mustNew(t, im.bytes())
+		expect.True(t, f.BuildID() == c.want, "%s: %q, want %q", c.name, f.BuildID(), c.want)
 	}
 }
 
@@ -274,9 +266,8 @@ func TestGoLinked(t *testing.T) {
 	if b, err := cmd.CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED-CHECK: no library of Go can be built here: %v %s", err, b)
 	}
-	if f, err := Open(out); err != nil || !f.Go() {
-		t.Errorf("a stripped library is not seen to be of Go, %v", err)
-	}
+	f, err = Open(out)
+	expect.True(t, err == nil && f.Go(), "a stripped library is not seen to be of Go, %v", err)
 }
 
 func TestBytesAt(t *testing.T) {
@@ -301,25 +292,21 @@ func TestBytesAt(t *testing.T) {
 			t.Errorf("BytesAt(%#x, %d) = %d bytes, %v", c.at, c.n, len(b), ok)
 		}
 	}
-	if b, _ := f.BytesAt(0x400000, 4); string(b) != "\x7fELF" {
-		t.Errorf("%q", b)
-	}
+	b, _ := f.BytesAt(0x400000, 4)
+	expect.True(t, string(b) == "\x7fELF", "%q", b)
 	expect.Equal(t, testing.AllocsPerRun(100, func() { f.BytesAt(0x401044, 16) }), 0, "allocations")
 }
 
 func TestOpen(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Open(dir); err == nil {
-		t.Error("a folder was opened")
-	}
-	if _, err := Open(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
-		t.Error(err)
-	}
+	_, err := Open(dir)
+	expect.True(t, err != nil, "a folder was opened")
+	_, err = Open(filepath.Join(dir, "none"))
+	expect.True(t, errors.Is(err, os.ErrNotExist), "%v", err)
 	p := filepath.Join(dir, "image")
 	must.Do(t, os.WriteFile(p, (&image{}).bytes(), 0o600))
-	if f, err := Open(p); err != nil || f.Name() != p {
-		t.Error(err)
-	}
+	f, err := Open(p)
+	expect.True(t, err == nil && f.Name() == p, "%v", err)
 }
 
 func TestManySections(t *testing.T) {
@@ -333,7 +320,6 @@ func TestManySections(t *testing.T) {
 	le.PutUint16(b[62:], 0xffff)
 	le.PutUint64(b[shoff+32:], uint64(count))
 	le.PutUint32(b[shoff+40:], uint32(names))
-	if _, _, err := mustNew(t, b).Section(".eh_frame"); err != nil {
-		t.Error("extended numbering:", err)
-	}
+	_, _, err := mustNew(t, b).Section(".eh_frame")
+	expect.True(t, err == nil, "extended numbering: %v", err)
 }

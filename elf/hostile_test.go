@@ -48,15 +48,11 @@ func TestBombs(t *testing.T) {
 			data := im.bytes()
 			var s CFISections
 			took := allocated(func() { s = mustNew(t, data).CFISections() })
-			if limit := uint64(buf.MaxRatio*len(data) + 1<<20); took > limit {
-				t.Errorf("%d bytes were allocated for %d", took, len(data))
-			}
-			if len(s.DebugFrame) != 0 || s.Err == nil {
-				t.Errorf("%d bytes, %v", len(s.DebugFrame), s.Err)
-			}
-			if large := !strings.Contains(c.name, "lie"); errors.Is(s.Err, buf.ErrTooLarge) != large {
-				t.Errorf("too large %v: %v", large, s.Err)
-			}
+			expect.True(t, took <= uint64(buf.MaxRatio*len(data)+1<<20),
+				"%d bytes were allocated for %d", took, len(data))
+			expect.True(t, len(s.DebugFrame) == 0 && s.Err != nil, "%d bytes, %v", len(s.DebugFrame), s.Err)
+			large := !strings.Contains(c.name, "lie")
+			expect.True(t, errors.Is(s.Err, buf.ErrTooLarge) == large, "too large %v: %v", large, s.Err)
 		})
 	}
 }
@@ -142,9 +138,7 @@ func TestSharedNames(t *testing.T) {
 		}
 	})
 	expect.True(t, got == count && text >= len(names), "%d symbols, names of %d bytes", got, text)
-	if limit := uint64(16 * len(data)); took > limit {
-		t.Errorf("%d bytes were allocated for %d", took, len(data))
-	}
+	expect.True(t, took <= uint64(16*len(data)), "%d bytes were allocated for %d", took, len(data))
 }
 
 // gnuHash is a DT_GNU_HASH table.

@@ -54,10 +54,9 @@ func TestFromMemory(t *testing.T) {
 	expect.True(t, mem.Bias() == base && mem.BuildID() == file.BuildID() && mem.BuildID() != "",
 		"bias %#x, build ids %q %q", mem.Bias(), mem.BuildID(), file.BuildID())
 	a, b := file.CFISections(), mem.CFISections()
-	if a.EHFrameAddr != b.EHFrameAddr || !bytes.HasPrefix(b.EHFrame, a.EHFrame) ||
-		!bytes.HasPrefix(b.EHFrameHdr, a.EHFrameHdr[:12]) {
-		t.Errorf("eh_frame at %#x, %#x in memory", a.EHFrameAddr, b.EHFrameAddr)
-	}
+	expect.True(t, a.EHFrameAddr == b.EHFrameAddr && bytes.HasPrefix(b.EHFrame, a.EHFrame) &&
+		bytes.HasPrefix(b.EHFrameHdr, a.EHFrameHdr[:12]),
+		"eh_frame at %#x, %#x in memory", a.EHFrameAddr, b.EHFrameAddr)
 	want := map[string]uint64{}
 	for s := range file.Symbols(true) {
 		want[s.Name] = s.Value
@@ -114,10 +113,9 @@ func TestNoSectionHeaders(t *testing.T) {
 	clear(stripped[58:64])
 	f := mustNew(t, stripped)
 	b := f.CFISections()
-	if b.Err != nil || a.EHFrameAddr != b.EHFrameAddr || !bytes.HasPrefix(b.EHFrame, a.EHFrame) ||
-		!bytes.Equal(a.EHFrameHdr, b.EHFrameHdr) {
-		t.Errorf("%v: eh_frame at %#x, want %#x", b.Err, b.EHFrameAddr, a.EHFrameAddr)
-	}
+	expect.True(t, b.Err == nil && a.EHFrameAddr == b.EHFrameAddr && bytes.HasPrefix(b.EHFrame, a.EHFrame) &&
+		bytes.Equal(a.EHFrameHdr, b.EHFrameHdr),
+		"%v: eh_frame at %#x, want %#x", b.Err, b.EHFrameAddr, a.EHFrameAddr)
 	n := 0
 	for s := range f.Symbols(true) {
 		if s.Name == "malloc" && s.Type == 2 && s.Size > 0 {
@@ -143,9 +141,8 @@ func TestBadEHFramePointer(t *testing.T) {
 		data := im.bytes()
 		must.Slices(t, data[0xb0:0xb0+len(hdr)], hdr, "the test's layout is wrong")
 		var fe *FormatError
-		if s := mustNew(t, data).CFISections(); s.EHFrame != nil || !errors.As(s.Err, &fe) {
-			t.Errorf("%s: %v %v", name, s.EHFrame, s.Err)
-		}
+		s := mustNew(t, data).CFISections()
+		expect.True(t, s.EHFrame == nil && errors.As(s.Err, &fe), "%s: %v %v", name, s.EHFrame, s.Err)
 	}
 }
 
@@ -201,9 +198,8 @@ func TestDebugFile(t *testing.T) {
 	im.section(sectionHeader{name: ".eh_frame", typ: shtNobits}, nil)
 	im.section(sectionHeader{name: ".debug_frame", typ: 1}, []byte("frames"))
 	s := mustNew(t, im.bytes()).CFISections()
-	if s.Err != nil || s.EHFrame != nil || s.EHFrameHdr != nil || string(s.DebugFrame) != "frames" {
-		t.Errorf("%+v", s)
-	}
+	expect.True(t, s.Err == nil && s.EHFrame == nil && s.EHFrameHdr == nil &&
+		string(s.DebugFrame) == "frames", "%+v", s)
 }
 
 // A mapped image is the same image as one that was read.
@@ -224,13 +220,11 @@ func TestMapRefuses(t *testing.T) {
 	empty := filepath.Join(dir, "empty")
 	must.Do(t, os.WriteFile(empty, nil, 0o644))
 	for _, path := range []string{empty, dir} {
-		if _, err := Map(path); err == nil {
-			t.Errorf("%s was taken for an image", path)
-		}
+		_, err := Map(path)
+		expect.True(t, err != nil, "%s was taken for an image", path)
 	}
-	if _, err := Map(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a missing file: %v", err)
-	}
+	_, err := Map(filepath.Join(dir, "none"))
+	expect.True(t, errors.Is(err, fs.ErrNotExist), "a missing file: %v", err)
 }
 
 // image describes a small ELF file with the types of the reader.

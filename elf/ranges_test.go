@@ -35,9 +35,8 @@ func TestSectionOutside(t *testing.T) {
 	head := binary.LittleEndian.Uint64(data[40:]) + 64
 	binary.LittleEndian.PutUint64(data[head+32:], uint64(len(data)))
 	var fe *FormatError
-	if b, _, err := mustNew(t, data).Section(".eh_frame"); b != nil || !errors.As(err, &fe) {
-		t.Errorf("%d bytes, %v", len(b), err)
-	}
+	b, _, err := mustNew(t, data).Section(".eh_frame")
+	expect.True(t, b == nil && errors.As(err, &fe), "%d bytes, %v", len(b), err)
 }
 
 // TestMappedOffset: a segment is in memory at its address, not at its offset.
@@ -50,18 +49,16 @@ func TestMappedOffset(t *testing.T) {
 	copy(data, im.bytes())
 	copy(data[0x400:], "code")
 	f := must.Get(FromMemory(data, 0x7000_0000, "mapped"))(t)
-	if b, ok := f.BytesAt(0x1400, 4); !ok || string(b) != "code" {
-		t.Errorf("%q, %v", b, ok)
-	}
+	b, ok := f.BytesAt(0x1400, 4)
+	expect.True(t, ok && string(b) == "code", "%q, %v", b, ok)
 }
 
 // TestEHFramePtrSigned: frames may lie before their header.
 func TestEHFramePtrSigned(t *testing.T) {
 	back := int32(-0x100)
 	hdr := binary.LittleEndian.AppendUint32([]byte{1, 0x1b, 3, 0x3b}, uint32(back))
-	if at, ok := ehFramePtr(hdr, 0x5000); !ok || at != 0x5004-0x100 {
-		t.Errorf("%#x, %v", at, ok)
-	}
+	at, ok := ehFramePtr(hdr, 0x5000)
+	expect.True(t, ok && at == 0x5004-0x100, "%#x, %v", at, ok)
 }
 
 // TestNoteBeforeBuildID: notes with names and descriptions of any length precede
@@ -81,9 +78,8 @@ func TestNoteBeforeBuildID(t *testing.T) {
 func TestFilePart(t *testing.T) {
 	im := image{segments: []program{{typ: ptLoad, off: 0, vaddr: 0x1000, filesz: 0x40, memsz: 0x100}}}
 	f := mustNew(t, im.bytes())
-	if b, ok := f.from(0x1030); !ok || len(b) != 0x10 {
-		t.Errorf("%d bytes, %v", len(b), ok)
-	}
+	b, ok := f.from(0x1030)
+	expect.True(t, ok && len(b) == 0x10, "%d bytes, %v", len(b), ok)
 }
 
 // TestManyPrograms: the count of more than 65,534 program headers is in section 0.
@@ -137,9 +133,7 @@ func TestDataAddress(t *testing.T) {
 		for i, name := range c.sections {
 			im.section(sectionHeader{name: name, typ: 1, addr: uint64(i+1) << 12}, make([]byte, 8))
 		}
-		if got := mustNew(t, im.bytes()).CFISections().DataAddr; got != c.want {
-			t.Errorf("%q: %#x, want %#x", c.sections, got, c.want)
-		}
+		expect.Equal(t, mustNew(t, im.bytes()).CFISections().DataAddr, c.want, "%q", c.sections)
 	}
 }
 
@@ -167,17 +161,14 @@ func TestDynamicEnds(t *testing.T) {
 func TestHeaderBelowSegments(t *testing.T) {
 	im := image{segments: []program{{typ: ptLoad, off: 0x40, vaddr: 0x5040, memsz: 16, filesz: 16}}}
 	f, err := FromMemory(im.bytes(), 0x7f0000000000, "mapped")
-	if err != nil || f.Bias() != 0x7f0000000000-0x5000 {
-		t.Errorf("bias %#x, %v", f.Bias(), err)
-	}
+	expect.True(t, err == nil && f.Bias() == 0x7f0000000000-0x5000, "bias %#x, %v", f.Bias(), err)
 }
 
 // TestEHFramePtrDatarel: a pointer that counts from the beginning of the header.
 func TestEHFramePtrDatarel(t *testing.T) {
 	for enc, want := range map[byte]uint64{0x3b: 0x2010, 0x1b: 0x2014} {
-		if got, ok := ehFramePtr([]byte{1, enc, 3, 0x3b, 0x10, 0, 0, 0}, 0x2000); !ok || got != want {
-			t.Errorf("%#x: %#x, %v, want %#x", enc, got, ok, want)
-		}
+		got, ok := ehFramePtr([]byte{1, enc, 3, 0x3b, 0x10, 0, 0, 0}, 0x2000)
+		expect.True(t, ok && got == want, "%#x: %#x, %v, want %#x", enc, got, ok, want)
 	}
 }
 
@@ -194,15 +185,13 @@ func TestSymbolsWithoutSections(t *testing.T) {
 	want := count()
 	clear(data[40:48])
 	clear(data[58:64])
-	if got := count(); got != want || want == 0 {
-		t.Errorf("%d symbols by the dynamic section, %d by sections", got, want)
-	}
+	got := count()
+	expect.True(t, got == want && want != 0, "%d symbols by the dynamic section, %d by sections", got, want)
 	editDynamic(t, data, func(entry []byte) {
 		if binary.LittleEndian.Uint64(entry) == dtHash {
 			entry[0] = 21 // DT_DEBUG
 		}
 	})
-	if got := count(); got != want {
-		t.Errorf("%d symbols by GNU's hash table, %d by sections", got, want)
-	}
+	got = count()
+	expect.True(t, got == want, "%d symbols by GNU's hash table, %d by sections", got, want)
 }

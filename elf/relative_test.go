@@ -49,9 +49,8 @@ func TestRelatives(t *testing.T) {
 			want := map[uint64]uint64{0x3000: 0x77, 0x3018: 0x88,
 				data: 0x100, data + 8*1: 0x101, data + 8*63: 0x100 + 63, data + 8*65: 0x100 + 65,
 				data + 8*150: 0x100 + 150, data + 8*159: 0x100 + 159}
-			if d := cmp.Diff(want, got); d != "" {
-				t.Error(d)
-			}
+			d := cmp.Diff(want, got)
+			expect.True(t, d == "", "%v", d)
 			n := 0
 			f.Relatives(func(uint64, uint64) bool { n++; return n < 4 })
 			expect.True(t, n == 4, "%d words after a stop at the fourth", n)

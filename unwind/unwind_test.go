@@ -1,9 +1,10 @@
 package unwind
 
 import (
-	"github.com/seedwalk/seedwalk/testkit/expect"
 	"testing"
 	"unsafe"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 func TestDoubt(t *testing.T) {
@@ -36,14 +37,12 @@ func TestEveryValueHasAName(t *testing.T) {
 	for x := TrustNone; x <= TrustLater; x++ {
 		expect.True(t, x.String() != "trust?", "trust %d has no name", x)
 	}
-	if Stop(99).String() != "stop?" || Kind(99).String() != "kind?" || Trust(99).String() != "trust?" {
-		t.Error("an unknown value has a name")
-	}
+	expect.True(t, Stop(99).String() == "stop?" && Kind(99).String() == "kind?" &&
+		Trust(99).String() == "trust?", "an unknown value has a name")
 }
 
 // Frames are written in the suspended window, so their size must not grow unnoticed.
 func TestFrameSize(t *testing.T) {
-	if n := unsafe.Sizeof(Frame{}); n != 40 {
-		t.Errorf("a Frame has %d bytes", n)
-	}
+	n := unsafe.Sizeof(Frame{})
+	expect.True(t, n == 40, "a Frame has %d bytes", n)
 }

@@ -125,11 +125,10 @@ func TestAsk(t *testing.T) {
 			}
 			k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Thread: 0x1234}
 			got := e.ask(k, probe.OpSample)
-			if op := mem.get(k.Slot, slotOp); got != c.want || op != c.op ||
-				mem.wide(k.Slot, slotExtra) != 0x1234 {
-				t.Errorf("%v, want %v; operation %d, want %d; Thread at %#x", got, c.want, op,
-					c.op, mem.wide(k.Slot, slotExtra))
-			}
+			op := mem.get(k.Slot, slotOp)
+			expect.True(t, got == c.want && op == c.op && mem.wide(k.Slot, slotExtra) == 0x1234,
+				"%v, want %v; operation %d, want %d; Thread at %#x", got, c.want, op, c.op,
+				mem.wide(k.Slot, slotExtra))
 			relay := c.want == sent && c.blocked != 0
 			if k.Left != relay || e.Stats.Relayed == 1 != relay ||
 				k.Blocks != (c.want == cannot && c.blocked != 0) {
@@ -177,13 +176,11 @@ func TestTakenSignalCopies(t *testing.T) {
 		if clock := e.cpuClock == sampler.ClockPerf; clock != permitted || e.legacy != 0 {
 			t.Errorf("copies permitted %v: clock %v, signal %d", permitted, e.cpuClock, e.legacy)
 		}
-		if main.Copied != permitted || (main.Event != nil) != permitted || main.KernelHits != permitted ||
-			event.period == never != permitted {
-			t.Errorf("copies permitted %v: %+v", permitted, main)
-		}
-		if timer.Armed || !timer.IgnoresSignals {
-			t.Errorf("copies permitted %v: the timer stays", permitted)
-		}
+		expect.True(t, main.Copied == permitted && (main.Event != nil) == permitted &&
+			main.KernelHits == permitted && event.period == never == permitted,
+			"copies permitted %v: %+v", permitted, main)
+		expect.True(t, !timer.Armed && timer.IgnoresSignals,
+			"copies permitted %v: the timer stays", permitted)
 		if e.tookSignal(lost); lost.Blocks != permitted {
 			t.Errorf("copies permitted %v: the time of taken signals is blocked: %v", permitted, lost.Blocks)
 		}
@@ -198,9 +195,8 @@ func TestTakesBothSignals(t *testing.T) {
 	describe(t, dir, tid, masks(0, 0))
 	k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Armed: true}
 	for i := range maxIgnored + 1 {
-		if e.ask(k, probe.OpSample); k.Blocks != (i >= maxIgnored) {
-			t.Errorf("after %d requests: blocks %v", i+1, k.Blocks)
-		}
+		e.ask(k, probe.OpSample)
+		expect.True(t, k.Blocks == (i >= maxIgnored), "after %d requests: blocks %v", i+1, k.Blocks)
 	}
 }
 
@@ -255,14 +251,12 @@ func TestAskedOnce(t *testing.T) {
 	e, mem, p, dir := asking(t)
 	describe(t, dir, 77, masks(0, 0))
 	k := &threads.Task{TID: 77, Stat: -1, Place: -1, Slot: -1, Thread: 1, Asked: true}
-	if e.slotOf(k); !e.slotOf(k) {
-		t.Fatal("no slot")
-	}
+	e.slotOf(k)
+	must.True(t, e.slotOf(k), "no slot")
 	mem.set(k.Slot, slotAsk, 1)
 	e.blocked(k, 0x7000, 0x4000, threads.Counters{})
-	if p.reads != 0 || e.Stats.Unreadable != 0 || !k.Asked {
-		t.Errorf("read %d times while it has not answered, %d unreadable", p.reads, e.Stats.Unreadable)
-	}
+	expect.True(t, p.reads == 0 && e.Stats.Unreadable == 0 && k.Asked,
+		"read %d times while it has not answered, %d unreadable", p.reads, e.Stats.Unreadable)
 	mem.set(k.Slot, slotAnswered, 1)
 	e.blocked(k, 0x7000, 0x4000, threads.Counters{})
 	if e.Stats.Unreadable != 1 || k.Asked { // its stack is nowhere
@@ -271,9 +265,7 @@ func TestAskedOnce(t *testing.T) {
 	k.Asked = true
 	e.Tasks[77] = k
 	e.record(&probe.Record{TID: 77, Why: probe.Asked, Regs: make([]uint64, 17)})
-	if k.Asked {
-		t.Error("a sample that was requested is no answer")
-	}
+	expect.True(t, !k.Asked, "a sample that was requested is no answer")
 }
 
 // A copy of another stack does not have the thread's bounds.
@@ -294,9 +286,8 @@ func TestCaptured(t *testing.T) {
 	} {
 		got := e.captured(k, &probe.Record{TID: 77, Flags: c.flags, Regs: make([]uint64, 17),
 			Stack: make([]byte, c.stack)})
-		if got.Low != c.low || got.High != c.high || got.Cut != c.cut {
-			t.Errorf("%s: %#x to %#x, cut %v", c.name, got.Low, got.High, got.Cut)
-		}
+		expect.True(t, got.Low == c.low && got.High == c.high && got.Cut == c.cut,
+			"%s: %#x to %#x, cut %v", c.name, got.Low, got.High, got.Cut)
 	}
 }
 
@@ -324,11 +315,10 @@ func TestBound(t *testing.T) {
 		e.slotOf(k)
 		mem.set(k.Slot, slotBase, uint32(c.base))
 		e.bound(k, 0x5000)
-		if k.Low != c.low || k.High != c.high || mem.wide(k.Slot, slotLow) != c.low ||
-			mem.wide(k.Slot, slotHigh) != c.high {
-			t.Errorf("%s: %#x to %#x, in the slot %#x to %#x", c.name, k.Low, k.High,
-				mem.wide(k.Slot, slotLow), mem.wide(k.Slot, slotHigh))
-		}
+		expect.True(t, k.Low == c.low && k.High == c.high && mem.wide(k.Slot, slotLow) == c.low &&
+			mem.wide(k.Slot, slotHigh) == c.high,
+			"%s: %#x to %#x, in the slot %#x to %#x", c.name, k.Low, k.High, mem.wide(k.Slot, slotLow),
+			mem.wide(k.Slot, slotHigh))
 	}
 }
 
@@ -371,10 +361,9 @@ func TestDisarm(t *testing.T) {
 				t.Errorf("thread %d was not asked to leave", tid)
 			}
 		}
-		if early || e.Tasks[99] != nil || mem.get(gone.Slot, slotTID) != 0 {
-			t.Errorf("a signal before the end %v; the slot of an ended thread belongs to %d",
-				early, mem.get(gone.Slot, slotTID))
-		}
+		expect.True(t, !early && e.Tasks[99] == nil && mem.get(gone.Slot, slotTID) == 0,
+			"a signal before the end %v; the slot of an ended thread belongs to %d", early,
+			mem.get(gone.Slot, slotTID))
 	}
 }
 
@@ -472,9 +461,8 @@ func TestSendsChanges(t *testing.T) {
 			}
 		}
 	}
-	if n := count(e.write); n < 30 {
-		t.Errorf("%d figures at first", n)
-	}
+	n := count(e.write)
+	expect.True(t, n >= 30, "%d figures at first", n)
 	expect.Equal(t, count(e.write), 0, "figures that have not changed")
 	e.Stats.Rounds++
 	expect.Equal(t, count(e.write), 1, "figures after a round")

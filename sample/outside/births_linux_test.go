@@ -65,10 +65,9 @@ func TestBirthsWait(t *testing.T) {
 	must.True(t, k != nil && k.Birth != nil && len(e.births.forked) == 0, "not opened: %+v", k)
 	phase, period, keep := e.beginning(k, k.Born)
 	whole := k.Period(e.Period)
-	if phase != threads.Young || period < whole/17 || period > whole/8 ||
-		uint64(keep)*whole/probe.Thinning != period {
-		t.Errorf("phase %d, %d of %d overflows, each %d ns", phase, keep, probe.Thinning, period)
-	}
+	expect.True(t, phase == threads.Young && period >= whole/17 && period <= whole/8 &&
+		uint64(keep)*whole/probe.Thinning == period,
+		"phase %d, %d of %d overflows, each %d ns", phase, keep, probe.Thinning, period)
 
 	e.addForked(born(5))
 	e.births.rings.Close() // the copies end

@@ -81,9 +81,8 @@ func drawing(t *testing.T, all map[uint32]string) (e *Engine, answer func(slot i
 	for tid, state := range all {
 		k := &threads.Task{TID: tid, Stat: counters, StateFile: files[state] + 1,
 			Place: -1, Slot: -1, Armed: true}
-		if e.Tasks[tid] = k; !e.slotOf(k) {
-			t.Fatal("no slot")
-		}
+		e.Tasks[tid] = k
+		must.True(t, e.slotOf(k), "no slot")
 	}
 	return e, answer
 }
@@ -123,15 +122,13 @@ func TestDrawAll(t *testing.T) {
 	} {
 		step.before()
 		e.drawAll(0)
-		if e.Stats.Asked != step.asked || e.ignored != step.ignored || !k.Drawn.Open ||
-			e.Tasks[asleep].Drawn.Open || e.random.open != 1 {
-			t.Errorf("%s: asked %d times, want %d; %d ignored, want %d; %d open", step.name, e.Stats.Asked,
-				step.asked, e.ignored, step.ignored, e.random.open)
-		}
+		expect.True(t, e.Stats.Asked == step.asked && e.ignored == step.ignored && k.Drawn.Open &&
+			!e.Tasks[asleep].Drawn.Open && e.random.open == 1,
+			"%s: asked %d times, want %d; %d ignored, want %d; %d open", step.name, e.Stats.Asked, step.asked,
+			e.ignored, step.ignored, e.random.open)
 	}
-	if k.Drawn.Weight != 1 || e.random.moments != 7 {
-		t.Errorf("weight %d, %d moments", k.Drawn.Weight, e.random.moments)
-	}
+	expect.True(t, k.Drawn.Weight == 1 && e.random.moments == 7,
+		"weight %d, %d moments", k.Drawn.Weight, e.random.moments)
 }
 
 // Threads that have hardly ever run and have rested for some time take no places of a moment.
@@ -233,9 +230,7 @@ func TestDrawSubset(t *testing.T) {
 				e.slotOf(k)
 			}
 		}
-		if drawn != mostDrawn {
-			t.Fatalf("%d of %d threads are asked", drawn, all)
-		}
+		must.True(t, drawn == mostDrawn, "%d of %d threads are asked", drawn, all)
 	}
 	if mean := weight / moments; mean < all*95/100 || mean > all*105/100 || len(asked) < all*9/10 {
 		t.Errorf("a moment's samples represent %d threads of %d; %d were asked", mean, all, len(asked))

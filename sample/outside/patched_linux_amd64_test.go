@@ -80,9 +80,8 @@ func TestThreadIsReadWithItsStack(t *testing.T) {
 			}
 			got, ok := e.copyBlocked(k, sp, ip, before)
 			must.Equal(t, ok, c.wantOK, "ok")
-			if len(e.bytes) > walk.FirstStack {
-				t.Errorf("%d bytes for a stack of %d", len(e.bytes), k.High-k.Low)
-			}
+			expect.True(t, len(e.bytes) <= walk.FirstStack,
+				"%d bytes for a stack of %d", len(e.bytes), k.High-k.Low)
 			if !ok {
 				return
 			}
@@ -117,8 +116,7 @@ func TestPatched(t *testing.T) {
 	} {
 		expect.Equal(t, w.Patched(c.run), c.want, c.name)
 	}
-	if (&walk.Walker{}).Patched(at(0x1000, 0)) ||
-		(&walk.Walker{}).Patched(&memory.Run{Addr: 0x1000, Data: make([]byte, 64)}) {
-		t.Error("patched though the stub is not known")
-	}
+	expect.True(t, !(&walk.Walker{}).Patched(at(0x1000, 0)) &&
+		!(&walk.Walker{}).Patched(&memory.Run{Addr: 0x1000, Data: make([]byte, 64)}),
+		"patched though the stub is not known")
 }

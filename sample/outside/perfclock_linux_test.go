@@ -29,19 +29,15 @@ func TestYoungPeriod(t *testing.T) {
 			young, keep := youngPeriod(leastYoung, mostYoung, period,
 				func(n uint64) uint64 { return min(r, n-1) })
 			if keep == 0 {
-				if young != period || period > 2*mostYoung+1 {
-					t.Errorf("%d Hz, %d: all of period %d", c.hertz, r, young)
-				}
+				expect.True(t, young == period && period <= 2*mostYoung+1,
+					"%d Hz, %d: all of period %d", c.hertz, r, young)
 				continue
 			}
-			if got := young * probe.Thinning; got > period*uint64(keep) ||
-				got+probe.Thinning < period*uint64(keep) {
-				t.Errorf("%d Hz, %d: %d of %d overflows, each %d ns", c.hertz, r, keep, probe.Thinning, young)
-			}
-			if young < c.least || young > c.most || keep >= probe.Thinning {
-				t.Errorf("%d Hz, %d: period %d, want %d to %d; %d kept", c.hertz,
-					r, young, c.least, c.most, keep)
-			}
+			got := young * probe.Thinning
+			expect.True(t, got <= period*uint64(keep) && got+probe.Thinning >= period*uint64(keep),
+				"%d Hz, %d: %d of %d overflows, each %d ns", c.hertz, r, keep, probe.Thinning, young)
+			expect.True(t, young >= c.least && young <= c.most && keep < probe.Thinning,
+				"%d Hz, %d: period %d, want %d to %d; %d kept", c.hertz, r, young, c.least, c.most, keep)
 		}
 	}
 }
@@ -59,14 +55,11 @@ func TestFirstPeriod(t *testing.T) {
 		{5e8, 0, 122070, 1}, {1e10, 0, 2441406, 1}, {1e10, 1, 4882812, 2}, {mostYoung + 1, 0, 100000, 1024},
 	} {
 		first, keep := firstPeriod(c.period, func(uint64) uint64 { return c.random })
-		if first != c.first || keep != c.keep {
-			t.Errorf("%d, %d: period %d, want %d; %d kept, want %d", c.period, c.random, first, c.first,
-				keep, c.keep)
-		}
+		expect.True(t, first == c.first && keep == c.keep,
+			"%d, %d: period %d, want %d; %d kept, want %d", c.period, c.random, first, c.first, keep, c.keep)
 	}
-	if first, keep := firstPeriod(mostYoung, nil); first != mostYoung || keep != 0 {
-		t.Errorf("a short period: %d, %d kept", first, keep)
-	}
+	first, keep := firstPeriod(mostYoung, nil)
+	expect.True(t, first == mostYoung && keep == 0, "a short period: %d, %d kept", first, keep)
 }
 
 // A thread that ran before the recording, or is old when it gets its event, has no youth.
@@ -85,9 +78,8 @@ func TestBeginning(t *testing.T) {
 		{"old, short period", 1e5, threads.Task{Born: now - 2*youth}, threads.Full},
 	} {
 		e := &Engine{Base: sampler.Base{Period: c.period}}
-		if got, _, _ := e.beginning(&c.k, now); got != c.want {
-			t.Errorf("%s: %d, want %d", c.name, got, c.want)
-		}
+		got, _, _ := e.beginning(&c.k, now)
+		expect.True(t, got == c.want, "%s: %d, want %d", c.name, got, c.want)
 	}
 }
 
@@ -100,10 +92,9 @@ func TestAge(t *testing.T) {
 		t.Errorf("at its limit: phase %d, period %d", k.Phase, event.period)
 	}
 	e.age(k, 1001+youth)
-	if k.Phase != threads.First || event.period < leastYoung || event.period >= 1e7 || k.AtSwitch != 300 ||
-		k.Hits != 0 {
-		t.Errorf("phase %d, period %d, since %d, %d hits", k.Phase, event.period, k.AtSwitch, k.Hits)
-	}
+	expect.True(t, k.Phase == threads.First && event.period >= leastYoung && event.period < 1e7 &&
+		k.AtSwitch == 300 && k.Hits == 0,
+		"phase %d, period %d, since %d, %d hits", k.Phase, event.period, k.AtSwitch, k.Hits)
 	event.period = 1
 	e.age(k, 1002+youth)
 	expect.Equal(t, event.period, 1, "a second time")
@@ -190,8 +181,7 @@ func TestNotLocated(t *testing.T) {
 func sentUsage(t *testing.T, e *Engine, tid uint64) (u wire.Usage) {
 	t.Helper()
 	for r := wire.NewReader(bytes.NewReader(e.Stream.Out.Bytes())); ; {
-		m, err := r.Next()
-		must.Do(t, err)
+		m := must.Get(r.Next())(t)
 		if found, ok := m.(*wire.Usage); ok && found.TID == tid {
 			return *found
 		}
@@ -234,8 +224,7 @@ func TestNoLongerYoung(t *testing.T) {
 	}
 	k.Slot = -1
 	event.count++
-	if e.overflowed(k); k.Phase != threads.Full || event.period != k.Period(1000) || k.Hits != 0 ||
-		k.AtSwitch != event.count {
-		t.Errorf("phase %v, period %d, hits %d", k.Phase, event.period, k.Hits)
-	}
+	e.overflowed(k)
+	expect.True(t, k.Phase == threads.Full && event.period == k.Period(1000) && k.Hits == 0 &&
+		k.AtSwitch == event.count, "phase %v, period %d, hits %d", k.Phase, event.period, k.Hits)
 }

@@ -58,11 +58,10 @@ func TestAnswered(t *testing.T) {
 			regs := context.AMD64{RIP: c.ip}
 			s := &sampler.Sample{Time: 1000 + int64(c.late)}
 			s.Regs = context.FromAMD64(regs)
-			if keep := e.answered(k,
-				s); keep != c.keep || keep != (s.Cpu == 3e6) || e.random.open != 0 || k.Drawn.Open ||
-				e.random.kept+e.random.rejected != 1 || (e.random.kept == 1) != c.keep {
-				t.Errorf("kept: %v, %d ns, %+v", keep, s.Cpu, e.random)
-			}
+			keep := e.answered(k, s)
+			expect.True(t, keep == c.keep && keep == (s.Cpu == 3e6) && e.random.open == 0 && !k.Drawn.Open &&
+				e.random.kept+e.random.rejected == 1 && (e.random.kept == 1) == c.keep,
+				"kept: %v, %d ns, %+v", keep, s.Cpu, e.random)
 		})
 	}
 }
@@ -79,9 +78,8 @@ func TestAnsweredForClient(t *testing.T) {
 		k.Stat = contents(t, c.clock)
 		k.Drawn = threads.Draw{Open: true, Before: threads.Counters{Turns: 7}, Weight: 1}
 		s := &sampler.Sample{}
-		if e.answered(k, s); fmt.Sprint(s.Cpu) != c.want {
-			t.Errorf("%s: %d ns, want %s", c.clock, s.Cpu, c.want)
-		}
+		e.answered(k, s)
+		expect.True(t, fmt.Sprint(s.Cpu) == c.want, "%s: %d ns, want %s", c.clock, s.Cpu, c.want)
 	}
 }
 
@@ -100,15 +98,13 @@ func TestRuns(t *testing.T) {
 	} {
 		f := &threads.Files{}
 		k := &threads.Task{StateFile: contents(t, text) + 1}
-		if got := f.Runs(k); got != runs || k.Ended {
-			t.Errorf("%q: %v, ended %v", text, got, k.Ended)
-		}
+		got := f.Runs(k)
+		expect.True(t, got == runs && !k.Ended, "%q: %v, ended %v", text, got, k.Ended)
 	}
 	f := threads.OpenFiles(os.Getpid())
 	defer f.Close(nil)
-	if k := (&threads.Task{TID: 1 << 30}); f.Runs(k) || !k.Ended {
-		t.Error("a thread that does not exist has not ended")
-	}
+	k := &threads.Task{TID: 1 << 30}
+	expect.True(t, !f.Runs(k) && k.Ended, "a thread that does not exist has not ended")
 }
 
 // The lateness is a bound for nine of ten moments.
@@ -130,16 +126,13 @@ func TestNextDraw(t *testing.T) {
 	const n = 100000
 	for range n {
 		d := e.nextDraw()
-		if d < 0 || d > threads.Longest {
-			t.Fatal(d)
-		}
+		must.True(t, d >= 0 && d <= threads.Longest, "%v", d)
 		if sum += d; d < 100*time.Microsecond {
 			short++
 		}
 	}
-	if mean := sum / n; mean < 980*time.Microsecond || mean > 1020*time.Microsecond {
-		t.Errorf("a mean of %v", mean)
-	}
+	mean := sum / n
+	expect.True(t, mean >= 980*time.Microsecond && mean <= 1020*time.Microsecond, "a mean of %v", mean)
 	if short < n/100*8 || short > n/100*11 { // 1 - exp(-0.1) = 9.5 %
 		t.Errorf("%d of %d intervals are a tenth of the mean", short, n)
 	}
@@ -163,7 +156,5 @@ func TestDrawClosed(t *testing.T) {
 	r.open = 2
 	r.Close(k)
 	r.Close(k)
-	if r.open != 1 || k.Drawn.Open {
-		t.Errorf("%d open", r.open)
-	}
+	expect.True(t, r.open == 1 && !k.Drawn.Open, "%d open", r.open)
 }

@@ -95,13 +95,9 @@ func TestLivesLong(t *testing.T) {
 		for at := time.Unix(1000, 0); at.Before(time.Unix(1010, 0)); at = at.Add(100 * time.Millisecond) {
 			e.lives(at)
 		}
-		if asked < c.min || asked > c.max {
-			t.Errorf("idle %v: asked %d times", c.idle, asked)
-		}
+		expect.True(t, asked >= c.min && asked <= c.max, "idle %v: asked %d times", c.idle, asked)
 		e.Living = func() bool { return false }
-		if e.lives(time.Unix(1012, 0)) {
-			t.Error("lives though it does not")
-		}
+		expect.True(t, !e.lives(time.Unix(1012, 0)), "lives though it does not")
 	}
 }
 
@@ -149,9 +145,7 @@ func TestEndedAfterRest(t *testing.T) {
 				walls = append(walls, s.WallNanos)
 			}
 		}
-		if len(walls) != 1 || walls[0] != uint64(800*ms) {
-			t.Errorf("%s: samples of %v", c.name, walls)
-		}
+		expect.True(t, len(walls) == 1 && walls[0] == uint64(800*ms), "%s: samples of %v", c.name, walls)
 	}
 }
 
@@ -170,9 +164,8 @@ func TestVisitAfter(t *testing.T) {
 	} {
 		for _, visited := range []int64{1_000_000*ms + 1, 1_000_000*ms + c.step - 1, 999_999_937} {
 			got := visitAfter(visited, c.period, int(c.misses))
-			if got%c.step != 0 || got-visited < c.step || got-visited >= 2*c.step {
-				t.Errorf("%s: %d ns after %d", c.name, got-visited, visited)
-			}
+			expect.True(t, got%c.step == 0 && got-visited >= c.step && got-visited < 2*c.step,
+				"%s: %d ns after %d", c.name, got-visited, visited)
 		}
 	}
 }
@@ -190,9 +183,8 @@ func TestMissed(t *testing.T) {
 		"kernel time that was not shown": {100 * period, 60 * period, 60 * period, 20 * period},
 	} {
 		e := &Engine{Base: sampler.Base{Period: period}}
-		if got := e.missed(&threads.Task{Weighed: c.weighed, KernelLost: c.lost}, c.located); got != c.want {
-			t.Errorf("%s: %d ms, want %d", name, got/1e6, c.want/1e6)
-		}
+		got := e.missed(&threads.Task{Weighed: c.weighed, KernelLost: c.lost}, c.located)
+		expect.True(t, got == c.want, "%s: %d ms, want %d", name, got/1e6, c.want/1e6)
 	}
 }
 
@@ -222,9 +214,7 @@ func TestMissStart(t *testing.T) {
 		if command {
 			want = map[uint8]uint64{wire.CauseStartup: 7, wire.CauseShort: 100}
 		}
-		if !maps.Equal(got, want) {
-			t.Errorf("command %v: %v", command, got)
-		}
+		expect.True(t, maps.Equal(got, want), "command %v: %v", command, got)
 	}
 }
 
@@ -269,9 +259,8 @@ func TestTookSignal(t *testing.T) {
 		{"long enough for many samples", 1, 0, true},
 	} {
 		e.Period = c.period
-		if k.Block(); !k.Blocks || k.BlocksSince != k.Spent() {
-			t.Fatalf("%s: since %d", c.name, k.BlocksSince)
-		}
+		k.Block()
+		must.True(t, k.Blocks && k.BlocksSince == k.Spent(), "%s: since %d", c.name, k.BlocksSince)
 		k.BlocksSince = c.since
 		e.tookSignal(k)
 		expect.Equal(t, k.Blocks, c.want, "%s: blocks", c.name)

@@ -78,9 +78,8 @@ func TestSilent(t *testing.T) {
 		for range 5 {
 			e.silent(k, 1e10)
 		}
-		if given := e.legacy == 0 || e.ignored >= maxIgnored; given != c.want {
-			t.Errorf("%s: given up %v, %d asked", c.name, given, e.Stats.Asked)
-		}
+		given := e.legacy == 0 || e.ignored >= maxIgnored
+		expect.True(t, given == c.want, "%s: given up %v, %d asked", c.name, given, e.Stats.Asked)
 	}
 }
 
@@ -103,7 +102,6 @@ func TestLeaveOrder(t *testing.T) {
 	for _, k := range e.leaveOrder() {
 		order = append(order, k.TID)
 	}
-	if want := []uint32{4, 3, 2, 1}; !slices.Equal(order, want) {
-		t.Errorf("%v, want %v", order, want)
-	}
+	want := []uint32{4, 3, 2, 1}
+	expect.True(t, slices.Equal(order, want), "%v, want %v", order, want)
 }

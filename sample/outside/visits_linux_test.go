@@ -6,6 +6,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/sample/threads"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // manyTasks returns a table of n threads that are always due. Each visit counts as many system calls as
@@ -33,18 +34,16 @@ func TestVisitsAreBounded(t *testing.T) {
 		before := r.Kernel.Calls
 		r.Visits(1, visit)
 		rounds++
-		if n := r.Kernel.Calls - before; n == 0 || n > threads.VisitCalls+8 {
-			t.Fatalf("round %d: %d calls", rounds, n)
-		}
+		n := r.Kernel.Calls - before
+		must.True(t, n != 0 && n <= threads.VisitCalls+8, "round %d: %d calls", rounds, n)
 		expect.Equal(t, r.Unfinished(), (len(visits) < many),
 			"round %d, %d visited: unfinished", rounds, len(visits))
 	}
 	for tid, n := range visits {
 		expect.Equal(t, n, 1, "thread %d: visits", tid)
 	}
-	if want := many*8/threads.VisitCalls + 1; rounds != want {
-		t.Errorf("%d rounds, want %d", rounds, want)
-	}
+	want := many*8/threads.VisitCalls + 1
+	expect.True(t, rounds == want, "%d rounds, want %d", rounds, want)
 }
 
 // Every thread is visited even if others start or end during a pass.
@@ -65,14 +64,11 @@ func TestVisitsWhileThreadsChange(t *testing.T) {
 			r.Add(next, 0)
 		}
 		r.Drop(0)
-		if len(r.Order) != len(r.Tasks) || r.At > len(r.Order) {
-			t.Fatalf("%d in order of %d, at %d", len(r.Order), len(r.Tasks), r.At)
-		}
+		must.True(t, len(r.Order) == len(r.Tasks) && r.At <= len(r.Order),
+			"%d in order of %d, at %d", len(r.Order), len(r.Tasks), r.At)
 	}
 	for tid := uint32(1); tid <= many/2; tid++ {
-		if visits[tid] == 0 {
-			t.Errorf("thread %d has not been visited", tid)
-		}
+		expect.True(t, visits[tid] != 0, "thread %d has not been visited", tid)
 	}
 }
 
@@ -100,9 +96,8 @@ func TestDropKeepsPlace(t *testing.T) {
 		if r.At < len(r.Order) {
 			got = r.Order[r.At].TID
 		}
-		if got != c.want || len(r.Order) != 6-len(c.ended) {
-			t.Errorf("%s: thread %d is next of %d", c.name, got, len(r.Order))
-		}
+		expect.True(t, got == c.want && len(r.Order) == 6-len(c.ended),
+			"%s: thread %d is next of %d", c.name, got, len(r.Order))
 	}
 }
 
@@ -116,9 +111,7 @@ func TestPassAfterIdle(t *testing.T) {
 		}
 	}
 	r.Visits(1, visit)
-	if !r.Unfinished() || len(visits) == 0 {
-		t.Fatalf("unfinished %v, %d visits", r.Unfinished(), len(visits))
-	}
+	must.True(t, r.Unfinished() && len(visits) != 0, "unfinished %v, %d visits", r.Unfinished(), len(visits))
 	r.Clock.Idle, r.Redo, r.Due = false, true, 0 // as Watch does
 	for range 10 {
 		r.Visits(1, visit)

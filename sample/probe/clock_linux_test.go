@@ -65,9 +65,7 @@ func clockRun(t *testing.T, in string) string {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"handler.c": handlerC, "local.h": localH, "probe.h": probeH,
 		"sys.h": sysH, "sys_amd64.h": sysAMD64H, "main.c": clockWorld} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	build := exec.Command("gcc", "-O1", "-w", "-o", "world", "main.c")
 	build.Dir = dir
@@ -112,9 +110,7 @@ func TestOverflow(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(clockRun(t, in.String())), "\n")
 	must.Equal(t, len(lines), len(overflows), lines)
 	for i, c := range overflows {
-		if lines[i] != c.want {
-			t.Errorf("%s: %s, want %s", c.name, lines[i], c.want)
-		}
+		expect.Equal(t, lines[i], c.want, c.name)
 	}
 }
 
@@ -123,10 +119,9 @@ func TestThinning(t *testing.T) {
 	const n, keep = 20000, 1024
 	out := clockRun(t, strings.Repeat(fmt.Sprintf("1 7 %x 0 0\n", keep<<clockBits|8), n))
 	kept := strings.Count(out, "why 5/1")
-	if all := strings.Count(out, "why"); all != n || kept < 4600 || kept > 5400 ||
-		strings.Contains(out, "strangers 1") {
-		t.Errorf("%d samples of %d overflows (%d), want a quarter", kept, n, all)
-	}
+	all := strings.Count(out, "why")
+	expect.True(t, all == n && kept >= 4600 && kept <= 5400 && !strings.Contains(out, "strangers 1"),
+		"%d samples of %d overflows (%d), want a quarter", kept, n, all)
 }
 
 // The tool's side of a slot's clock.
@@ -135,25 +130,21 @@ func TestSlotClock(t *testing.T) {
 	i, err := f.Slot(3*Slots - 2)
 	must.True(t, err == nil && f.Near(i), "slot %d: %v", i, err)
 	for first, want := range map[bool]uint32{false: 3<<20 | 8, true: 3<<20 | 1<<19 | 8} {
-		if !f.SetClock(i, 7, 3, first) || f.slots[i].clock != want {
-			t.Errorf("first %v: clock %#x, want %#x", first, f.slots[i].clock, want)
-		}
+		expect.True(t, f.SetClock(i, 7, 3, first) && f.slots[i].clock == want,
+			"first %v: clock %#x, want %#x", first, f.slots[i].clock, want)
 	}
-	if f.SetClock(i, 1<<19-1, 0, false) || f.SetClock(i, 7, Thinning, false) || !f.SetClock(i, 1<<19-2, 0, false) {
-		t.Error("the bounds of descriptors and numbers")
-	}
+	expect.True(t, !f.SetClock(i, 1<<19-1, 0, false) && !f.SetClock(i, 7, Thinning, false) &&
+		f.SetClock(i, 1<<19-2, 0, false), "the bounds of descriptors and numbers")
 	f.ClearClock(i)
 	for k := range f.slots {
 		f.slots[k].tid = 1
 	}
 	f.slots[(5+near-1)%Slots].tid = 0
-	if i, _ := f.Slot(5); !f.Near(i) {
-		t.Error("the last near place is not near")
-	}
+	i, _ = f.Slot(5)
+	expect.True(t, f.Near(i), "the last near place is not near")
 	f.slots[(9+near)%Slots].tid = 0
-	if i, _ := f.Slot(9); f.Near(i) {
-		t.Error("a place behind the near ones is near")
-	}
+	i, _ = f.Slot(9)
+	expect.True(t, !f.Near(i), "a place behind the near ones is near")
 }
 
 // A slot gets its next thread only when the probe has ended its timer and no longer refers to it.
@@ -186,9 +177,8 @@ func TestReap(t *testing.T) {
 		t.Errorf("%v, the slot of an earlier thread: %+v", err, *s)
 	}
 	other, _ := f.Slot(9)
-	if f.Free(9); f.slots[other].tid != 0 {
-		t.Error("a slot without a timer is not free at once")
-	}
+	f.Free(9)
+	expect.True(t, f.slots[other].tid == 0, "a slot without a timer is not free at once")
 }
 
 // Timers sample at the requested rate or, if the kernel's tick is slower, at each tick. Every sample

@@ -99,10 +99,9 @@ func reproduce(t *testing.T, arch, cc string) {
 	must.Run(t, cmd)
 	want, err1 := os.ReadFile(filepath.Join("lib", arch, LibraryName))
 	got, err2 := os.ReadFile(fresh)
-	if err1 != nil || err2 != nil || !bytes.Equal(got, want) {
-		t.Errorf("%v, %v: a fresh build has %d bytes, the committed probe %d, and they differ: %s", err1,
-			err2, len(got), len(want), refresh)
-	}
+	expect.True(t, err1 == nil && err2 == nil && bytes.Equal(got, want),
+		"%v, %v: a fresh build has %d bytes, the committed probe %d, and they differ: %s", err1, err2,
+		len(got), len(want), refresh)
 }
 
 // versionOf returns a compiler's version without its name, which differs between machines.

@@ -52,9 +52,8 @@ func TestEvents(t *testing.T) {
 	open := 0
 	f.Waiting(func(w Waiting) {
 		open++
-		if w.TID != uint32(r.cmd.Process.Pid) || w.Event != 301 || len(w.Payload) != 11 || w.Payload[0] != 1 {
-			t.Errorf("%+v", w)
-		}
+		expect.True(t, w.TID == uint32(r.cmd.Process.Pid) && w.Event == 301 && len(w.Payload) == 11 &&
+			w.Payload[0] == 1, "%+v", w)
 	})
 	expect.True(t, open == 1, "%d waits are open", open)
 	for i := range f.waits { // an entry that is being written is skipped

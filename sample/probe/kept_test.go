@@ -114,9 +114,8 @@ func TestReadKeptRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, _, err := readKept(c.damage(newKept()))
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "; ") {
-				t.Errorf("%v, want %q and a remedy", err, c.want)
-			}
+			expect.True(t, err != nil && strings.Contains(err.Error(), c.want) &&
+				strings.Contains(err.Error(), "; "), "%v, want %q and a remedy", err, c.want)
 		})
 	}
 }

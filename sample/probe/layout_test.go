@@ -80,9 +80,8 @@ func TestConstants(t *testing.T) {
 			t.Errorf("records of %v are others in C", arch)
 		}
 	}
-	if !strings.Contains(string(text), "SW_RING_SIZE = 1 << 22") ||
-		!strings.Contains(string(text), "SW_RULES = 1 << "+strconv.Itoa(rulesLog)) || RingSize != 1<<22 ||
-		!strings.Contains(string(text), "SW_MAGIC 0x"+strconv.FormatUint(Magic, 16)) {
-		t.Error("the size of the ring, that of the rules, or the magic differs")
-	}
+	expect.True(t, strings.Contains(string(text), "SW_RING_SIZE = 1 << 22") &&
+		strings.Contains(string(text), "SW_RULES = 1 << "+strconv.Itoa(rulesLog)) && RingSize == 1<<22 &&
+		strings.Contains(string(text), "SW_MAGIC 0x"+strconv.FormatUint(Magic, 16)),
+		"the size of the ring, that of the rules, or the magic differs")
 }

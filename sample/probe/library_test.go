@@ -41,9 +41,8 @@ func needsNothing(t *testing.T, path string, limit int64) {
 	f, err := elf.Open(path)
 	must.Do(t, err)
 	defer f.Close()
-	if libs, _ := f.ImportedLibraries(); len(libs) != 0 {
-		t.Errorf("it needs %v", libs)
-	}
+	libs, _ := f.ImportedLibraries()
+	expect.True(t, len(libs) == 0, "it needs %v", libs)
 	symbols, err := f.DynamicSymbols()
 	must.Do(t, err)
 	exported := 0
@@ -67,9 +66,8 @@ func needsNothing(t *testing.T, path string, limit int64) {
 	expect.True(t, err == nil && len(flags) == 1 && flags[0]&uint64(elf.DF_1_NODELETE) != 0,
 		"it may be unloaded: %v, %v", flags, err)
 	info, err := os.Stat(path)
-	if err != nil || exported != 2 || info.Size() > limit {
-		t.Errorf("%d symbols exported, %d bytes, %v", exported, info.Size(), err)
-	}
+	expect.True(t, err == nil && exported == 2 && info.Size() <= limit,
+		"%d symbols exported, %d bytes, %v", exported, info.Size(), err)
 	t.Logf("%d bytes, %d symbols needed", info.Size(), len(symbols)-exported)
 }
 

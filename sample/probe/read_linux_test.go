@@ -54,9 +54,7 @@ func startReadTarget(t *testing.T, library, exe string) *readTarget {
 func (r *readTarget) do(what string) {
 	r.t.Helper()
 	io.WriteString(r.in, what+"\n")
-	if !r.lines.Scan() || r.lines.Text() != what {
-		r.t.Fatalf("it says %q, not %q", r.lines.Text(), what)
-	}
+	must.True(r.t, r.lines.Scan() && r.lines.Text() == what, "it says %q, not %q", r.lines.Text(), what)
 }
 
 // threads choose the threads to ask.
@@ -141,9 +139,8 @@ func readAny(t *testing.T, r *readTarget) {
 		r.readAll(t, Reader{uint32(r.filtered), int(unix.SIGURG), true})
 	})
 	r.do("c") // it is alive
-	if n := r.f.Stats().Strangers; n != 0 {
-		t.Errorf("%d signals for reads are taken for a stranger's", n)
-	}
+	n := r.f.Stats().Strangers
+	expect.True(t, n == 0, "%d signals for reads are taken for a stranger's", n)
 }
 
 // A read after Close touches nothing: the file may be unmapped.
@@ -153,9 +150,8 @@ func readClosed(t *testing.T, r *readTarget) {
 	f.data, m.f = data, &f
 	m.Close()
 	must.Do(t, f.Close())
-	if n, a := m.Read(make([]byte, 8), r.page); n != 0 || a != Gone {
-		t.Errorf("%d bytes, %v", n, a)
-	}
+	n, a := m.Read(make([]byte, 8), r.page)
+	expect.True(t, n == 0 && a == Gone, "%d bytes, %v", n, a)
 }
 
 func (r *readTarget) readAll(t *testing.T, a Reader) {
@@ -192,32 +188,27 @@ func readHeld(t *testing.T, r *readTarget) {
 	m := r.memory(r.main())
 	one := make([]byte, 1)
 	for i := range uint64(1000) {
-		if !m.ReadAt(one, r.page+2000+i) || one[0] != pageOf()[2000+i] {
-			t.Fatalf("byte %d is %d", i, one[0])
-		}
+		must.True(t, m.ReadAt(one, r.page+2000+i) && one[0] == pageOf()[2000+i], "byte %d is %d", i, one[0])
 	}
 	expect.True(t, m.Stats.Reads == 1 && m.Stats.Held == 999, "%+v", m.Stats)
 	for i := range 3 {
-		if m.ReadAt(one, r.page); int(one[0]) != i {
-			t.Errorf("read again: %d, it is %d now", one[0], i)
-		}
+		m.ReadAt(one, r.page)
+		expect.True(t, int(one[0]) == i, "read again: %d, it is %d now", one[0], i)
 		r.do("c")
 	}
 	m.ReadAt(one, r.page+8)
 	r.do("c")
 	m.Renew()
-	if m.ReadAt(one, r.page); one[0] != 4 {
-		t.Errorf("after Renew: %d", one[0])
-	}
+	m.ReadAt(one, r.page)
+	expect.True(t, one[0] == 4, "after Renew: %d", one[0])
 	// Bytes that were copied before another read are not returned after it.
 	for i, size := range []int{1, 5000} {
 		m.Renew()
 		m.ReadAt(one, r.page+16+uint64(i))
 		r.do("c")
 		m.ReadAt(make([]byte, size), r.large)
-		if m.ReadAt(one, r.page); int(one[0]) != 5+i {
-			t.Errorf("what is read later was copied before: %d", one[0])
-		}
+		m.ReadAt(one, r.page)
+		expect.True(t, int(one[0]) == 5+i, "what is read later was copied before: %d", one[0])
 	}
 }
 
@@ -230,9 +221,8 @@ func readLate(t *testing.T, r *readTarget) {
 	r.do("b")
 	begin := time.Now()
 	for i := range 3 {
-		if n, says := m.Read(got, r.page+8192); n != 0 || says != Unanswered {
-			t.Fatalf("read %d: %d bytes, answer %d", i, n, says)
-		}
+		n, says := m.Read(got, r.page+8192)
+		must.True(t, n == 0 && says == Unanswered, "read %d: %d bytes, answer %d", i, n, says)
 	}
 	t.Logf("three reads given up after %v", time.Since(begin))
 	for i := range readRequests {
@@ -242,10 +232,9 @@ func readLate(t *testing.T, r *readTarget) {
 	reads := m.Stats.Reads
 	r.do("u") // and it takes the pending signal
 	m.limit = readLimit
-	if n, says := m.Read(got, r.page); n != 8 || says != Whole || !bytes.Equal(got, pageOf()[:8]) ||
-		m.Stats.Reads != reads+1 {
-		t.Errorf("afterwards: %d bytes %q, answer %d", n, got, says)
-	}
+	n, says := m.Read(got, r.page)
+	expect.True(t, n == 8 && says == Whole && bytes.Equal(got, pageOf()[:8]) && m.Stats.Reads == reads+1,
+		"afterwards: %d bytes %q, answer %d", n, got, says)
 	// A thread that blocks the signal is skipped.
 	r.do("b")
 	m = r.memory(r.main(), Reader{uint32(r.filtered), int(unix.SIGURG), true})
@@ -260,9 +249,8 @@ func readStopped(t *testing.T, r *readTarget) {
 	m.limit = 60 * time.Millisecond
 	got := make([]byte, 8)
 	unix.Kill(r.cmd.Process.Pid, unix.SIGSTOP)
-	if n, says := m.Read(got, r.page); n != 0 || says != Unanswered {
-		t.Errorf("stopped: %d bytes, answer %d", n, says)
-	}
+	n, says := m.Read(got, r.page)
+	expect.True(t, n == 0 && says == Unanswered, "stopped: %d bytes, answer %d", n, says)
 	unix.Kill(r.cmd.Process.Pid, unix.SIGCONT)
 	m.limit = readLimit
 	if n, says := m.Read(got, r.page+8192); n != 8 || says != Whole || string(got) != "zzzzzzzz" {
@@ -274,13 +262,10 @@ func readStopped(t *testing.T, r *readTarget) {
 // quickly.
 func readDead(t *testing.T, r *readTarget) {
 	got := make([]byte, 8)
-	if n, says := r.memory().Read(got, r.page); n != 0 || says != Unanswered {
-		t.Errorf("no thread: %d bytes, answer %d", n, says)
-	}
-	if n, says := r.memory(Reader{TID: uint32(os.Getpid()), Signal: int(unix.SIGURG)}).Read(got,
-		r.page); n != 0 || says != Unanswered {
-		t.Errorf("no thread of its: %d bytes, answer %d", n, says)
-	}
+	n, says := r.memory().Read(got, r.page)
+	expect.True(t, n == 0 && says == Unanswered, "no thread: %d bytes, answer %d", n, says)
+	n, says = r.memory(Reader{TID: uint32(os.Getpid()), Signal: int(unix.SIGURG)}).Read(got, r.page)
+	expect.True(t, n == 0 && says == Unanswered, "no thread of its: %d bytes, answer %d", n, says)
 	m := r.memory(r.main())
 	r.f.End()
 	if n, says := m.Read(got, r.page); n != 8 || says != Whole {
@@ -296,9 +281,8 @@ func readDead(t *testing.T, r *readTarget) {
 	for begin := time.Now(); m.c.Living() && time.Since(begin) < 10*time.Second; {
 		time.Sleep(time.Millisecond)
 	}
-	if n, says := m.Read(got, r.page); n != 0 || says != Gone {
-		t.Errorf("killed: %d bytes, answer %d", n, says)
-	}
+	n, says = m.Read(got, r.page)
+	expect.True(t, n == 0 && says == Gone, "killed: %d bytes, answer %d", n, says)
 }
 
 // A process ends during the reads: everything read before is right, then it is gone.
@@ -334,13 +318,10 @@ func TestReadLayout(t *testing.T) {
 		"READ_FREE": readFree, "READ_ASKED": readAsked,
 		"READ_TAKEN": readTaken, "READ_DONE": readDone, "READ_STATES": readStates, "READ_MEMORY": readMemory,
 		"READ_PIPED": readPiped, "READ_MAPPINGS": readMappings} {
-		if m := regexp.MustCompile(`SW_` + name + ` = (\d+)`).FindStringSubmatch(string(text)); m == nil ||
-			m[1] != strconv.Itoa(want) {
-			t.Errorf("%s is %v in C, %d here", name, m, want)
-		}
+		m := regexp.MustCompile(`SW_` + name + ` = (\d+)`).FindStringSubmatch(string(text))
+		expect.True(t, m != nil && m[1] == strconv.Itoa(want), "%s is %v in C, %d here", name, m, want)
 	}
-	if !strings.Contains(string(text), "SW_READ_ROOM = 1 << 20") || readRoom != 1<<20 ||
-		!strings.Contains(string(text), fmt.Sprintf("SW_READ_COOKIE = %#x", readCookie)) {
-		t.Error("the room or the cookie differ")
-	}
+	expect.True(t, strings.Contains(string(text), "SW_READ_ROOM = 1 << 20") && readRoom == 1<<20 &&
+		strings.Contains(string(text), fmt.Sprintf("SW_READ_COOKIE = %#x", readCookie)),
+		"the room or the cookie differ")
 }

@@ -40,9 +40,7 @@ func startFaults(t *testing.T) (r *target, tell func(what string) string) {
 func answered(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for begin := time.Now(); !done(); time.Sleep(time.Millisecond) {
-		if time.Since(begin) > 20*time.Second {
-			t.Fatal("no answer: " + what)
-		}
+		must.True(t, time.Since(begin) <= 20*time.Second, "%v", "no answer: "+what)
 	}
 }
 
@@ -110,12 +108,10 @@ func TestRelayOfMasks(t *testing.T) {
 		{"all", ^uint64(0), false}, {"another", bit(10), false},
 	} {
 		f := &File{reader: reader{h: &h}}
-		if sig, left := f.Relay(c.blocked); left != c.left || sig != 34 {
-			t.Errorf("%s: %d %v", c.name, sig, left)
-		}
+		sig, left := f.Relay(c.blocked)
+		expect.True(t, left == c.left && sig == 34, "%s: %d %v", c.name, sig, left)
 	}
 	h.relay = 0
-	if _, left := (&File{reader: reader{h: &h}}).Relay(bit(23)); left {
-		t.Error("there is no relay")
-	}
+	_, left := (&File{reader: reader{h: &h}}).Relay(bit(23))
+	expect.True(t, !left, "there is no relay")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // bed is a ring without a probe.
@@ -81,9 +82,8 @@ func TestRing(t *testing.T) {
 					got, last = bytes.Clone(r.Stack), r.Regs[form.regs-1]
 				}
 			})
-			if !bytes.Equal(got, want) || last != 0x5eed || b.h.tail != c.tail+2*some || len(b.done) != 0 {
-				t.Errorf("%v, %s: %q, last register %#x, tail %d", arch, c.name, got, last, b.h.tail)
-			}
+			expect.True(t, bytes.Equal(got, want) && last == 0x5eed && b.h.tail == c.tail+2*some &&
+				len(b.done) == 0, "%v, %s: %q, last register %#x, tail %d", arch, c.name, got, last, b.h.tail)
 		}
 	}
 }
@@ -93,18 +93,15 @@ func TestRingPassesBy(t *testing.T) {
 	b := newBed(0)
 	first, second := b.claim(some), b.claim(some)
 	b.put(second, 2, nil)
-	if got := b.tids(); !slices.Equal(got, []uint32{2}) || b.h.tail != 0 {
-		t.Fatalf("%v, tail %d", got, b.h.tail)
-	}
+	got := b.tids()
+	must.True(t, slices.Equal(got, []uint32{2}) && b.h.tail == 0, "%v, tail %d", got, b.h.tail)
 	third := b.claim(some)
 	b.put(third, 3, nil)
-	if got := b.tids(); !slices.Equal(got, []uint32{3}) || b.h.tail != 0 {
-		t.Fatalf("%v, tail %d: each once", got, b.h.tail)
-	}
+	got = b.tids()
+	must.True(t, slices.Equal(got, []uint32{3}) && b.h.tail == 0, "%v, tail %d: each once", got, b.h.tail)
 	b.put(first, 1, nil)
-	if got := b.tids(); !slices.Equal(got, []uint32{1}) || b.h.tail != 3*some {
-		t.Fatalf("%v, tail %d", got, b.h.tail)
-	}
+	got = b.tids()
+	must.True(t, slices.Equal(got, []uint32{1}) && b.h.tail == 3*some, "%v, tail %d", got, b.h.tail)
 }
 
 // While a long batch is read, its first records are freed, so that the threads have room for copies.
@@ -131,9 +128,8 @@ func TestRingStale(t *testing.T) {
 	b.h.head += RingSize // a lap later: claimed, nothing written
 	b.tail, b.h.tail = RingSize, RingSize
 	b.h.head = RingSize + some
-	if got := b.tids(); len(got) != 0 {
-		t.Errorf("%v", got)
-	}
+	got := b.tids()
+	expect.True(t, len(got) == 0, "%v", got)
 }
 
 // The target may write any bytes.
@@ -161,9 +157,8 @@ func TestRingHostile(t *testing.T) {
 		at := b.claim(some)
 		b.put(at, 1, nil)
 		harm(b, b.at(at))
-		if got := b.tids(); len(got) != 0 {
-			t.Errorf("%s: %v", name, got)
-		}
+		got := b.tids()
+		expect.True(t, len(got) == 0, "%s: %v", name, got)
 	}
 }
 
@@ -236,12 +231,10 @@ func TestRingUsedBefore(t *testing.T) {
 	next.tail, next.freed = b.h.head, b.h.head
 	at := next.claim(some)
 	next.h.head += some // claimed, and nothing written
-	if got := next.tids(); len(got) != 0 {
-		t.Errorf("copies of threads %v of the session before", got)
-	}
+	got := next.tids()
+	expect.True(t, len(got) == 0, "copies of threads %v of the session before", got)
 	next.h.head -= some
 	next.put(at, 2, nil)
-	if got := next.tids(); !slices.Equal(got, []uint32{2}) {
-		t.Errorf("copies of threads %v, want 2", got)
-	}
+	got = next.tids()
+	expect.True(t, slices.Equal(got, []uint32{2}), "copies of threads %v, want 2", got)
 }

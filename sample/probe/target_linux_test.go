@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -101,10 +102,9 @@ func TestReach(t *testing.T) {
 	ask(OpArm)
 	_, _, base := r.f.Armed(slot)
 	early := ask(OpSample)
-	if end := early.StackAddr + uint64(len(early.Stack)); len(early.Stack) < 300<<10 || end != base&^7 ||
-		early.Flags&Foreign == 0 {
-		t.Errorf("%d bytes, up to %#x of %#x, flags %d", len(early.Stack), end, base, early.Flags)
-	}
+	end := early.StackAddr + uint64(len(early.Stack))
+	expect.True(t, len(early.Stack) >= 300<<10 && end == base&^7 && early.Flags&Foreign != 0,
+		"%d bytes, up to %#x of %#x, flags %d", len(early.Stack), end, base, early.Flags)
 	const elsewhere = 1 << 20
 	r.f.SetStack(slot, elsewhere, 2*elsewhere)
 	if other := ask(OpSample); len(other.Stack) != 1<<16 || other.Flags&Foreign == 0 {
@@ -140,9 +140,8 @@ func TestFileOfArch(t *testing.T) {
 				return
 			}
 			defer p.Close()
-			if p.h.arch = 3 - c.arch; p.Arch() != c.want || p.form != formats[c.want] {
-				t.Errorf("%v, %v", p.Arch(), p.form)
-			}
+			p.h.arch = 3 - c.arch
+			expect.True(t, p.Arch() == c.want && p.form == formats[c.want], "%v, %v", p.Arch(), p.form)
 		})
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/sim/sched"
 	"github.com/seedwalk/seedwalk/testkit/cworld"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -130,9 +131,8 @@ func startRing(t *testing.T) *ring {
 	binary.LittleEndian.PutUint64(head, Magic)
 	binary.LittleEndian.PutUint32(head[8:], Version)
 	binary.LittleEndian.PutUint32(head[unsafe.Offsetof(header{}.arch):], uint32(context.ArchAMD64))
-	if _, err := f.WriteAt(head, 0); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.WriteAt(head, 0)
+	must.True(t, err == nil, "%v", err)
 	file := must.Get(Open(fd, os.Getpid()))(t)
 	t.Cleanup(func() { file.Close() })
 	const all = "i < SW_SLOTS" // each iteration is a step
@@ -282,9 +282,8 @@ func TestRingWorld(t *testing.T) {
 			if rep.First != nil {
 				t.Fatalf("%s\n%s", rep.First.Fault, rep.First.Timeline())
 			}
-			if !rep.Exhausted || rep.Interleavings < 2 || r.drops > 0 != c.dropped {
-				t.Errorf("%d interleavings, not all; %d samples dropped", rep.Interleavings, r.drops)
-			}
+			expect.True(t, rep.Exhausted && rep.Interleavings >= 2 && r.drops > 0 == c.dropped,
+				"%d interleavings, not all; %d samples dropped", rep.Interleavings, r.drops)
 		})
 	}
 }

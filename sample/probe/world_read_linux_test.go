@@ -18,6 +18,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/sim/sched"
 	"github.com/seedwalk/seedwalk/testkit/cworld"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -101,9 +102,8 @@ func TestReadWorld(t *testing.T) {
 	binary.LittleEndian.PutUint64(head, Magic)
 	binary.LittleEndian.PutUint32(head[8:], Version)
 	binary.LittleEndian.PutUint32(head[unsafe.Offsetof(header{}.arch):], uint32(context.ArchAMD64))
-	if _, err := file.WriteAt(head, 0); err != nil {
-		t.Fatal(err)
-	}
+	_, err := file.WriteAt(head, 0)
+	must.True(t, err == nil, "%v", err)
 	f := must.Get(Open(fd, os.Getpid()))(t)
 	defer f.Close()
 	c := cworld.Start(t, map[string]string{"read.c": readC, "read.h": readH, "local.h": localH,
@@ -122,9 +122,8 @@ func TestReadWorld(t *testing.T) {
 			if rep.First != nil {
 				t.Fatalf("%s\n%s", rep.First.Fault, rep.First.Timeline())
 			}
-			if !rep.Exhausted || answers[Whole] == 0 || answers[Unanswered] == 0 {
-				t.Error("not all, or no read was answered, or none was given up")
-			}
+			expect.True(t, rep.Exhausted && answers[Whole] != 0 && answers[Unanswered] != 0,
+				"not all, or no read was answered, or none was given up")
 		})
 	}
 }

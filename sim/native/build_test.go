@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
@@ -135,8 +136,7 @@ func compile(t *testing.T, w world, f fault) (exe string) {
 	t.Helper()
 	m := w.machine()
 	needs.Command(t, append([]string{m.tools + "gcc", m.tools + "addr2line"}, m.run...)...)
-	objects, err := explorers[m]()
-	must.Do(t, err)
+	objects := must.Get(explorers[m]())(t)
 	dir := sources(t, w.folder(), f)
 	exe = filepath.Join(dir, "world")
 	args := []string{m.tools + "gcc", "-O1", "-g", "-fno-pie", "-fno-builtin", "-fsanitize=thread",
@@ -191,10 +191,9 @@ func (r *result) parse(t *testing.T, m *machine, exe, out string) {
 			races = append(races, strings.Fields(rest))
 		case "total":
 			var outcomes, racy, whole int
-			if _, err := fmt.Sscan(rest, &r.Executions, &r.Cut, &r.Events, &r.Longest, &r.Failures,
-				&outcomes, &racy, &whole); err != nil {
-				t.Fatalf("%q: %v", line, err)
-			}
+			_, err := fmt.Sscan(rest, &r.Executions, &r.Cut, &r.Events, &r.Longest, &r.Failures,
+				&outcomes, &racy, &whole)
+			must.True(t, err == nil, "%q: %v", line, err)
 			r.Whole = whole == 1
 		}
 	}
@@ -280,11 +279,10 @@ func TestLitmus(t *testing.T) {
 			}
 			for _, w.arm64 = range []bool{false, true}[:machines] {
 				r := explore(t, w, "weak", fault{})
-				if !r.Whole || r.Failures > 0 || slices.Contains(r.Outcomes, c.weak) != c.has ||
-					len(r.Outcomes) != c.outcomes {
-					t.Errorf("ARM64 %v: %v; want %d outcomes, %q among them: %v; got %q", w.arm64, r,
-						c.outcomes, c.weak, c.has, r.Outcomes)
-				}
+				expect.True(t, r.Whole && r.Failures <= 0 && slices.Contains(r.Outcomes, c.weak) == c.has &&
+					len(r.Outcomes) == c.outcomes,
+					"ARM64 %v: %v; want %d outcomes, %q among them: %v; got %q", w.arm64, r, c.outcomes,
+					c.weak, c.has, r.Outcomes)
 			}
 		})
 	}

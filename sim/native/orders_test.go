@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
@@ -61,8 +62,7 @@ func weaker(op, order string) string {
 
 // orders returns a fault for each memory order of a source, in its order of places.
 func orders(t *testing.T, path string) (all []fault) {
-	b, err := os.ReadFile(path)
-	must.Do(t, err)
+	b := must.Get(os.ReadFile(path))(t)
 	text, op := string(b), ""
 	for _, m := range atomicOp.FindAllStringSubmatchIndex(text, -1) {
 		if m[6] < 0 {
@@ -99,8 +99,7 @@ func hasNew(all, known []string) bool {
 func TestOrders(t *testing.T) {
 	users := map[string][]world{}
 	for _, w := range worlds {
-		b, err := os.ReadFile(filepath.Join("worlds", w.file+".c"))
-		must.Do(t, err)
+		b := must.Get(os.ReadFile(filepath.Join("worlds", w.file+".c")))(t)
 		for _, m := range included.FindAllStringSubmatch(string(b), -1) {
 			if path := filepath.Join(w.folder(), m[1]); !w.long {
 				users[path] = append(users[path], w)
@@ -109,9 +108,8 @@ func TestOrders(t *testing.T) {
 	}
 	var paths []string
 	for path := range users {
-		if _, ok := leastNeeded[path]; !ok {
-			t.Errorf("leastNeeded has no row for %s", path)
-		}
+		_, ok := leastNeeded[path]
+		expect.True(t, ok, "leastNeeded has no row for %s", path)
 		paths = append(paths, path)
 	}
 	if !*long {
@@ -131,9 +129,8 @@ func TestOrders(t *testing.T) {
 				lines = append(lines, fmt.Sprintf("%-110s %s", f.name, by))
 			}
 			t.Logf("%d of %d orders are needed by a world\n%s", needed, len(all), strings.Join(lines, "\n"))
-			if needed < leastNeeded[path] {
-				t.Errorf("%d orders are needed, there were %d", needed, leastNeeded[path])
-			}
+			expect.True(t, needed >= leastNeeded[path],
+				"%d orders are needed, there were %d", needed, leastNeeded[path])
 		})
 	}
 }

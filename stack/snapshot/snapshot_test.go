@@ -176,12 +176,10 @@ func TestRound(t *testing.T) {
 			s.Captures[0].Seeded = true // left by an earlier round
 			o := s.Round(c.threads)
 			expect.True(t, o.Captures == 0 || !s.Captures[0].Seeded, "it is left")
-			if got := strings.Join(rt.log, ", "); got != c.want {
-				t.Errorf("calls: %s\nwant:  %s", got, c.want)
-			}
-			if o.Captures != c.captures || o.Result != c.result || len(rt.bad) > 0 || rt.suspended != 0 {
-				t.Errorf("outcome %+v, suspended %d, bad %v", o, rt.suspended, rt.bad)
-			}
+			got := strings.Join(rt.log, ", ")
+			expect.True(t, got == c.want, "calls: %s\nwant:  %s", got, c.want)
+			expect.True(t, o.Captures == c.captures && o.Result == c.result && len(rt.bad) <= 0 &&
+				rt.suspended == 0, "outcome %+v, suspended %d, bad %v", o, rt.suspended, rt.bad)
 			var status []clr.CaptureStatus
 			for i := range o.Captures {
 				status = append(status, s.Captures[i].Status)
@@ -254,10 +252,9 @@ func TestLoading(t *testing.T) {
 			s.Prime(threads(1))
 			rt.log = nil
 			o := s.Sample(threads(1)[0])
-			if got := strings.Join(rt.log, ", "); got != c.want || o.Advice != c.advice || len(rt.bad) > 0 {
-				t.Errorf("calls: %s, advice %v, bad %v\nwant:  %s, %v", got,
-					o.Advice, rt.bad, c.want, c.advice)
-			}
+			got := strings.Join(rt.log, ", ")
+			expect.True(t, got == c.want && o.Advice == c.advice && len(rt.bad) <= 0,
+				"calls: %s, advice %v, bad %v\nwant:  %s, %v", got, o.Advice, rt.bad, c.want, c.advice)
 		})
 	}
 }
@@ -269,10 +266,9 @@ func TestBroken(t *testing.T) {
 	s.Prime(threads(1))
 	rt.log = nil
 	o := s.Sample(threads(1)[0])
-	if got := strings.Join(rt.log, ", "); got != "suspend, context, snapshot seeded=false, resume" ||
-		o.Advice != AdviceLost || o.Tries != 1 {
-		t.Errorf("calls %s, advice %v, %d tries", got, o.Advice, o.Tries)
-	}
+	got := strings.Join(rt.log, ", ")
+	expect.True(t, got == "suspend, context, snapshot seeded=false, resume" && o.Advice == AdviceLost &&
+		o.Tries == 1, "calls %s, advice %v, %d tries", got, o.Advice, o.Tries)
 }
 
 // changing is windows with a loader that counts changes.

@@ -148,9 +148,8 @@ func TestSample(t *testing.T) {
 			rt.log, rt.dead = nil, c.rt.dead
 			s.Capture.Loading = true // left by an earlier sample
 			o := s.Sample(threads(1)[0])
-			if got := strings.Join(rt.log, ", "); got != c.want {
-				t.Errorf("calls: %s\nwant:  %s", got, c.want)
-			}
+			got := strings.Join(rt.log, ", ")
+			expect.True(t, got == c.want, "calls: %s\nwant:  %s", got, c.want)
 			expect.True(t, o.Advice == c.advice && o.Tries == c.tries,
 				"advice %v after %d tries, want %v after %d", o.Advice, o.Tries, c.advice, c.tries)
 			checkTries(t, &o, &c.rt, c.verdict)
@@ -239,9 +238,8 @@ func TestRedirectedWhileSuspended(t *testing.T) {
 			rt.log = nil
 			var o ThreadOutcome
 			s.once(threads(1)[0], &o)
-			if got := strings.Join(rt.log, ", "); got != c.want {
-				t.Errorf("calls: %s\nwant:  %s", got, c.want)
-			}
+			got := strings.Join(rt.log, ", ")
+			expect.True(t, got == c.want, "calls: %s\nwant:  %s", got, c.want)
 			if o.Verdict != seed.NotNeeded || s.Capture.Regs.IP() != 1 ||
 				s.Capture.Seeded && s.Capture.Seed.IP() != 1 {
 				t.Errorf("%v, captured at %d", o.Verdict, s.Capture.Regs.IP())
@@ -259,9 +257,8 @@ func TestTriesAreBounded(t *testing.T) {
 	rt := windows{frames: 1, results: results(clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)}
 	s := NewThreads(&rt, says(seed.Found))
 	s.Prime(threads(1))
-	if o := s.Sample(threads(1)[0]); o.Tries != MaxTries || o.Advice != AdviceRetry {
-		t.Errorf("%+v", o)
-	}
+	o := s.Sample(threads(1)[0])
+	expect.True(t, o.Tries == MaxTries && o.Advice == AdviceRetry, "%+v", o)
 }
 
 // Until a priming walk has reported a frame, nothing is suspended.

@@ -27,9 +27,8 @@ func TestCacheWays(t *testing.T) {
 		for k := uint64(1); k <= ways; k++ {
 			u.lookup(unwind.Instruction(look(k)))
 		}
-		if n := kept(ways); n != ways {
-			t.Errorf("round %d: %d of %d kept", round, n, ways)
-		}
+		n := kept(ways)
+		expect.True(t, n == ways, "round %d: %d of %d kept", round, n, ways)
 	}
 	for k := uint64(ways + 1); k < 20; k++ {
 		u.lookup(unwind.Instruction(look(k)))
@@ -54,9 +53,8 @@ func TestCacheDropped(t *testing.T) {
 // TestAmendKeepsEmptyEntries: empty entries look like address 0's, whose rule may not be in the cache.
 func TestAmendKeepsEmptyEntries(t *testing.T) {
 	u := New()
-	if u.amend(unwind.ReturnAddress(1), makeRule(RuleNoInfo, 0), seenBit); u.kept(0).bits != 0 {
-		t.Errorf("address 0 has rule %#x", u.kept(0).bits)
-	}
+	u.amend(unwind.ReturnAddress(1), makeRule(RuleNoInfo, 0), seenBit)
+	expect.True(t, u.kept(0).bits == 0, "address 0 has rule %#x", u.kept(0).bits)
 }
 
 // After Drop, nothing of the last walk is kept.

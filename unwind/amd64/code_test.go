@@ -7,6 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -83,15 +84,13 @@ func checkByCode(t *testing.T, name string, code []byte, off, words int, exact, 
 	var f unwind.Frame
 	_, stop := stepOf(u, &r, exact, s.window(), nil, &f)
 	if flip && !plt {
-		if stop != unwind.NoInfo || r != before {
-			t.Errorf("%s+%d: stop %v with a return address after no call", name, off, stop)
-		}
+		expect.True(t, stop == unwind.NoInfo && r == before,
+			"%s+%d: stop %v with a return address after no call", name, off, stop)
 		return
 	}
-	if stop != unwind.StopNone || r.SP() != sp+8 || u.by != unwind.TrustLeaf ||
-		r.GPR[context.RBX] != before.GPR[context.RBX] {
-		t.Errorf("%s+%d: stop %v, SP %#x, want %#x, trust %v", name, off, stop, r.SP(), sp+8, u.by)
-	}
+	expect.True(t, stop == unwind.StopNone && r.SP() == sp+8 && u.by == unwind.TrustLeaf &&
+		r.GPR[context.RBX] == before.GPR[context.RBX],
+		"%s+%d: stop %v, SP %#x, want %#x, trust %v", name, off, stop, r.SP(), sp+8, u.by)
 }
 
 // TestCodeRestores: registers that the code pops are restored. A step out of code that makes calls is
@@ -130,11 +129,10 @@ func TestCodeRestores(t *testing.T) {
 			s.set(c.sp-8, codeCall)
 			var f unwind.Frame
 			_, stop := stepOf(u, &r, c.exact, s.window(), &unwind.Bounds{Follow: true}, &f)
-			if stop != unwind.StopNone || r.SP() != c.sp || r.FP() != want || !known(&r, context.RBP) ||
-				u.by != c.trust {
-				t.Errorf("stop %v, SP %#x FP %#x trust %v, want %#x %#x %v", stop, r.SP(),
-					r.FP(), u.by, c.sp, want, c.trust)
-			}
+			expect.True(t, stop == unwind.StopNone && r.SP() == c.sp && r.FP() == want &&
+				known(&r, context.RBP) && u.by == c.trust,
+				"stop %v, SP %#x FP %#x trust %v, want %#x %#x %v", stop, r.SP(), r.FP(), u.by, c.sp, want,
+				c.trust)
 		})
 	}
 }
@@ -168,9 +166,8 @@ func TestCodeProvesNothing(t *testing.T) {
 			}
 			before := r
 			var f unwind.Frame
-			if _, stop := stepOf(u, &r, c.exact, s.window(), nil, &f); stop != unwind.NoInfo || r != before {
-				t.Errorf("stop %v, want no-info", stop)
-			}
+			_, stop := stepOf(u, &r, c.exact, s.window(), nil, &f)
+			expect.True(t, stop == unwind.NoInfo && r == before, "stop %v, want no-info", stop)
 		})
 	}
 }
@@ -184,10 +181,9 @@ func TestTrampolineByBytes(t *testing.T) {
 		s.set(sp0+ucRIP, codeLo+0x400)
 		var f unwind.Frame
 		exact, stop := stepOf(u, &r, false, s.window(), nil, &f)
-		if stop != unwind.StopNone || !exact || f.Kind != unwind.KindSignal || r.RIP != codeLo+0x400 ||
-			r.SP() != sp0-64 || r.Known != 1<<16-1 {
-			t.Fatalf("+%d: stop %v exact %v kind %v at %#x/%#x", off, stop, exact, f.Kind, r.RIP, r.SP())
-		}
+		must.True(t, stop == unwind.StopNone && exact && f.Kind == unwind.KindSignal &&
+			r.RIP == codeLo+0x400 && r.SP() == sp0-64 && r.Known == 1<<16-1,
+			"+%d: stop %v exact %v kind %v at %#x/%#x", off, stop, exact, f.Kind, r.RIP, r.SP())
 		// The order of sys/ucontext.h.
 		for i, reg := range []int{context.R8, context.R9, context.R10, context.R11, context.R12, context.R13,
 			context.R14, context.R15, context.RDI, context.RSI, context.RBP, context.RBX, context.RDX,
@@ -197,9 +193,8 @@ func TestTrampolineByBytes(t *testing.T) {
 			}
 		}
 		r = start(codeLo+off, sp0)
-		if _, stop := stepOf(u, &r, false, memory.New(), nil, &f); stop != unwind.Unreadable {
-			t.Errorf("+%d: stop %v in an empty window", off, stop)
-		}
+		_, stop = stepOf(u, &r, false, memory.New(), nil, &f)
+		expect.True(t, stop == unwind.Unreadable, "+%d: stop %v in an empty window", off, stop)
 	}
 }
 
@@ -224,9 +219,8 @@ func TestCallOfNothing(t *testing.T) {
 			s.set(sp0, c.word)
 			r := start(c.ip, sp0)
 			var f unwind.Frame
-			if _, stop := stepOf(u, &r, c.exact, s.window(), nil, &f); stop != c.want {
-				t.Fatalf("%v, want %v", stop, c.want)
-			}
+			_, stop := stepOf(u, &r, c.exact, s.window(), nil, &f)
+			must.True(t, stop == c.want, "%v, want %v", stop, c.want)
 			if c.want == unwind.StopNone &&
 				(r.RIP != codeCall || r.SP() != sp0+8 || u.by != unwind.TrustLeaf) {
 				t.Errorf("%#x/%#x by %v", r.RIP, r.SP(), u.by)
@@ -260,10 +254,8 @@ func TestCodeClassKept(t *testing.T) {
 			}
 		}
 	}
-	if _, stop := step(unwinder(table), points[0]); stop != unwind.StopNone {
-		t.Error(stop)
-	}
-	if _, stop := step(unwinder(table), points[1]); stop == unwind.StopNone {
-		t.Error("a return address into the table was left")
-	}
+	_, stop := step(unwinder(table), points[0])
+	expect.True(t, stop == unwind.StopNone, "%v", stop)
+	_, stop = step(unwinder(table), points[1])
+	expect.True(t, stop != unwind.StopNone, "a return address into the table was left")
 }

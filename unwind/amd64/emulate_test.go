@@ -81,10 +81,9 @@ func TestEmulator(t *testing.T) {
 			e.set(context.RCX, known(4))
 			in := x86.Decode(c.code)
 			must.Equal(t, int(in.Size), len(c.code), "bytes")
-			if how := e.run(&in, nil); how != c.flow || e.regs[c.reg] != c.want {
-				t.Errorf("flow %d, register %d is %+v; want %d, %+v", how, c.reg,
-					e.regs[c.reg], c.flow, c.want)
-			}
+			how := e.run(&in, nil)
+			expect.True(t, how == c.flow && e.regs[c.reg] == c.want,
+				"flow %d, register %d is %+v; want %d, %+v", how, c.reg, e.regs[c.reg], c.flow, c.want)
 		})
 	}
 }
@@ -135,10 +134,9 @@ func TestEmulatorPops(t *testing.T) {
 		in := x86.Decode(code)
 		e.run(&in, nil)
 	}
-	if v := e.load(0x1008, nil); v != (value64{9, knownValue}) ||
-		e.get(context.R12) != (value64{7, knownValue}) {
-		t.Errorf("popped %+v and %+v", v, e.get(context.R12))
-	}
+	v := e.load(0x1008, nil)
+	expect.True(t, v == (value64{9, knownValue}) && e.get(context.R12) == (value64{7, knownValue}),
+		"popped %+v and %+v", v, e.get(context.R12))
 }
 
 // TestEmulatorStoresAgain: the last store to a place counts, also that of a number. A store of 32 bits saves
@@ -160,7 +158,6 @@ func TestEmulatorStoresAgain(t *testing.T) {
 	}
 	expect.Equal(t, e.load(0xff0, nil), value64{9, knownValue}, "stored twice")
 	expect.Equal(t, e.load(0xfd0, nil), value64{math.MaxUint64, knownValue}, "stored a number")
-	if v := e.load(0xfe0, nil); v.kind != unknownValue {
-		t.Errorf("stored half: %+v", v)
-	}
+	v := e.load(0xfe0, nil)
+	expect.True(t, v.kind == unknownValue, "stored half: %+v", v)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -96,10 +97,9 @@ func TestRealignedEpilog(t *testing.T) {
 			before := r.FP()
 			var f unwind.Frame
 			_, stop := stepOf(u, &r, true, s.window(), nil, &f)
-			if stop != unwind.StopNone || r.RIP != c.ra || r.SP() != cfa || r.GPR[context.R13] != 0x13 ||
-				u.by != c.by {
-				t.Errorf("stop %v at %#x/%#x, r13 %#x, by %v", stop, r.RIP, r.SP(), r.GPR[context.R13], u.by)
-			}
+			expect.True(t, stop == unwind.StopNone && r.RIP == c.ra && r.SP() == cfa &&
+				r.GPR[context.R13] == 0x13 && u.by == c.by,
+				"stop %v at %#x/%#x, r13 %#x, by %v", stop, r.RIP, r.SP(), r.GPR[context.R13], u.by)
 			if right := known(&r, context.RBP) && r.FP() == before; right != (c.by == unwind.TrustEpilog) {
 				t.Errorf("rbp %#x, known %v", r.FP(), known(&r, context.RBP))
 			}
@@ -121,10 +121,9 @@ func TestReturnByJumpOfRealigned(t *testing.T) {
 		before := r.FP()
 		var f unwind.Frame
 		_, stop := stepOf(u, &r, true, s.window(), nil, &f)
-		if stop != unwind.StopNone || r.RIP != codeCall || r.SP() != sp0+8 || r.FP() != before ||
-			u.by != unwind.TrustEpilog {
-			t.Errorf("at %d: %v at %#x/%#x, rbp %#x, by %v", at, stop, r.RIP, r.SP(), r.FP(), u.by)
-		}
+		expect.True(t, stop == unwind.StopNone && r.RIP == codeCall && r.SP() == sp0+8 && r.FP() == before &&
+			u.by == unwind.TrustEpilog,
+			"at %d: %v at %#x/%#x, rbp %#x, by %v", at, stop, r.RIP, r.SP(), r.FP(), u.by)
 	}
 }
 
@@ -155,9 +154,8 @@ func TestMovedRegisters(t *testing.T) {
 			s.set(cfa-16, 0x13)
 			var f unwind.Frame
 			_, stop := stepOf(u, &r, false, s.window(), nil, &f)
-			if stop != unwind.StopNone || r.RIP != codeCall || known(&r, context.RBX) != c.keeps {
-				t.Errorf("%v at %#x, rbx known %v", stop, r.RIP, known(&r, context.RBX))
-			}
+			expect.True(t, stop == unwind.StopNone && r.RIP == codeCall && known(&r, context.RBX) == c.keeps,
+				"%v at %#x, rbx known %v", stop, r.RIP, known(&r, context.RBX))
 			if own := c.keeps || c.reg == 13; known(&r, context.R13) != own ||
 				own && r.GPR[context.R13] != 0x13 {
 				t.Errorf("r13 %#x, known %v", r.GPR[context.R13], known(&r, context.R13))
@@ -173,7 +171,6 @@ func TestPushedReturn(t *testing.T) {
 	r.GPR[context.RBX], r.GPR[context.R13], r.GPR[context.RBP] = codeCall, sp0+0x40, sp0+0x10
 	s.set(sp0+0x38, codeCall)
 	var f unwind.Frame
-	if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != unwind.StopNone || r.SP() != sp0+0x40 {
-		t.Errorf("%v, at %#x/%#x", stop, r.RIP, r.SP())
-	}
+	_, stop := stepOf(u, &r, true, s.window(), nil, &f)
+	expect.True(t, stop == unwind.StopNone && r.SP() == sp0+0x40, "%v, at %#x/%#x", stop, r.RIP, r.SP())
 }

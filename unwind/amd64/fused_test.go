@@ -109,9 +109,8 @@ func TestFewFusedSteps(t *testing.T) {
 				r := start(at(0), sp0)
 				walkOf(u, &r, true, unwind.TrustContext, mem, nil, out)
 			}
-			if got := u.lookup(unwind.Address{IP: at(0), Exact: true}).bits&fewBit != 0; got != c.want {
-				t.Errorf("noted %v, want %v", got, c.want)
-			}
+			expect.Equal(t, u.lookup(unwind.Address{IP: at(0), Exact: true}).bits&fewBit != 0,
+				c.want, "noted")
 		})
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -50,9 +52,8 @@ func TestLandingByItsCode(t *testing.T) {
 			s.set(sp0+16, at(1)) // stale: a module's address
 			s.set(sp0+8, jitIP)
 			var f unwind.Frame
-			if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != unwind.StopNone {
-				t.Fatal(stop)
-			}
+			_, stop := stepOf(u, &r, true, s.window(), nil, &f)
+			must.True(t, stop == unwind.StopNone, "%v", stop)
 			if r.RIP != c.ip || r.SP() != c.sp || f.CFA != c.sp || r.GPR[context.RBX] != s.word(sp0) {
 				t.Errorf("at %#x/%#x, CFA %#x, rbx %#x", r.RIP, r.SP(), f.CFA, r.GPR[context.RBX])
 			}
@@ -130,10 +131,9 @@ func TestLandingByItsRow(t *testing.T) {
 		u.SetReturnHooks(testHooks)
 		s, r, f := newStack(), start(at(0), sp0), unwind.Frame{}
 		_, stop := stepOf(u, &r, false, s.window(), nil, &f)
-		if stop != unwind.StopNone || r.SP() != c.sp || image.reads != c.reads {
-			t.Errorf("%s: %v, SP %#x, code read %d times; want %#x, %d", c.name, stop,
-				r.SP(), image.reads, c.sp, c.reads)
-		}
+		expect.True(t, stop == unwind.StopNone && r.SP() == c.sp && image.reads == c.reads,
+			"%s: %v, SP %#x, code read %d times; want %#x, %d", c.name, stop, r.SP(), image.reads, c.sp,
+			c.reads)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -43,9 +44,8 @@ func TestForeignJIT(t *testing.T) {
 		trust unwind.Trust
 	}{{unwind.KindNative, unwind.TrustContext}, {unwind.KindJIT, unwind.TrustCFI},
 		{unwind.KindJIT, unwind.TrustFramePointer}, {unwind.KindNative, unwind.TrustFramePointer}} {
-		if out[i].Kind != want.kind || out[i].Trust != want.trust {
-			t.Errorf("frame %d: %v by %v, want %v by %v", i, out[i].Kind, out[i].Trust, want.kind, want.trust)
-		}
+		expect.True(t, out[i].Kind == want.kind && out[i].Trust == want.trust,
+			"frame %d: %v by %v, want %v by %v", i, out[i].Kind, out[i].Trust, want.kind, want.trust)
 	}
 }
 

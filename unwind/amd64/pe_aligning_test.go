@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -114,15 +115,13 @@ func TestPEInterruptedByReturnHook(t *testing.T) {
 		for _, kept := range []string{"first", "again"} {
 			regs, f := peRegs(c.at), unwind.Frame{}
 			exact, stop := stepOf(u, &regs, false, mem, nil, &f)
-			if stop != 0 || exact != c.want || regs.RIP != ra || regs.SP() != peRSP+c.sp ||
-				u.by != unwind.TrustUnwindInfo {
-				t.Errorf("%s, %s: %v, exact %v at %#x, sp +%#x by %v", c.name, kept, stop, exact,
-					regs.RIP, regs.SP()-peRSP, u.by)
-			}
+			expect.True(t, stop == 0 && exact == c.want && regs.RIP == ra && regs.SP() == peRSP+c.sp &&
+				u.by == unwind.TrustUnwindInfo,
+				"%s, %s: %v, exact %v at %#x, sp +%#x by %v", c.name, kept, stop, exact, regs.RIP,
+				regs.SP()-peRSP, u.by)
 		}
 		s := unwind.State{Regs: &context.Registers{Arch: context.ArchAMD64, AMD64: peRegs(c.at)}}
-		if _, ok := u.HookReturn(&s, mem); ok {
-			t.Errorf("%s: somebody has replaced its return address", c.name)
-		}
+		_, ok := u.HookReturn(&s, mem)
+		expect.True(t, !ok, "%s: somebody has replaced its return address", c.name)
 	}
 }

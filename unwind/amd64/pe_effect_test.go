@@ -153,10 +153,9 @@ func TestPEMachineFrame(t *testing.T) {
 	} {
 		regs := peRegs(peFn + 4)
 		res, stop := StepPE(peImage(c.info, nil).AMD64(), unwind.Instruction(peFn+4), &regs, peMemory())
-		if stop != unwind.StopNone || !res.Machine || regs.RIP != word(c.rip) ||
-			regs.GPR[context.RSP] != word(c.rip+24) || regs.Known != windowsKept {
-			t.Errorf("%s: %v %+v rip %#x rsp %#x", c.name, stop, res, regs.RIP, regs.GPR[context.RSP])
-		}
+		expect.True(t, stop == unwind.StopNone && res.Machine && regs.RIP == word(c.rip) &&
+			regs.GPR[context.RSP] == word(c.rip+24) && regs.Known == windowsKept,
+			"%s: %v %+v rip %#x rsp %#x", c.name, stop, res, regs.RIP, regs.GPR[context.RSP])
 	}
 }
 
@@ -168,16 +167,13 @@ func TestPEUnixImage(t *testing.T) {
 	for into, frame := range map[uint32]uint64{8: peRSP + 0x400 - 0x200, 7: peRSP} {
 		regs := peRegs(peFn + into)
 		res, stop := StepPE(im.AMD64(), unwind.Instruction(uint64(peFn+into)), &regs, peMemory())
-		if stop != unwind.StopNone || res.Frame != frame || regs.GPR[context.RSP] != frame+48 ||
-			regs.Known != nonvolatile {
-			t.Errorf("at %d: %v %+v %x", into, stop, res, regs)
-		}
+		expect.True(t, stop == unwind.StopNone && res.Frame == frame && regs.GPR[context.RSP] == frame+48 &&
+			regs.Known == nonvolatile, "at %d: %v %+v %x", into, stop, res, regs)
 	}
 	regs := peRegs(peFn + 8)
-	if res, stop := StepPE(peImage(large, nil).AMD64(), unwind.Instruction(peFn+8), &regs,
-		peMemory()); stop != unwind.BadInfo || res.Reason != peamd64.BadOpcode {
-		t.Errorf("in a Windows image: %v %v", stop, res.Reason)
-	}
+	res, stop := StepPE(peImage(large, nil).AMD64(), unwind.Instruction(peFn+8), &regs, peMemory())
+	expect.True(t, stop == unwind.BadInfo && res.Reason == peamd64.BadOpcode,
+		"in a Windows image: %v %v", stop, res.Reason)
 }
 
 // TestPEHandler: the handler in charge is the last parent's, and none is in the
@@ -187,17 +183,15 @@ func TestPEHandler(t *testing.T) {
 	im := peImage(b, []byte{0x90, 0x90, 0x90, 0x90, 0x90, 0xc3})
 	for into, want := range map[uint32]uint32{3: 0, 4: 0x5678, 5: 0} {
 		regs := peRegs(peFn + into)
-		if res, stop := StepPE(im.AMD64(), unwind.Instruction(uint64(peFn+into)), &regs,
-			peMemory()); stop != unwind.StopNone || res.Handler != want {
-			t.Errorf("at %d: %v handler %#x, want %#x", into, stop, res.Handler, want)
-		}
+		res, stop := StepPE(im.AMD64(), unwind.Instruction(uint64(peFn+into)), &regs, peMemory())
+		expect.True(t, stop == unwind.StopNone && res.Handler == want,
+			"at %d: %v handler %#x, want %#x", into, stop, res.Handler, want)
 	}
 	parent := peImage(chained(0, peamd64.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}), nil,
 		pe.Block{RVA: 0x6000, Data: b})
 	regs := peRegs(peFn)
-	if res, _ := StepPE(parent.AMD64(), unwind.Instruction(peFn), &regs, peMemory()); res.Handler != 0x5678 {
-		t.Errorf("the parent's handler: %#x", res.Handler)
-	}
+	res, _ := StepPE(parent.AMD64(), unwind.Instruction(peFn), &regs, peMemory())
+	expect.True(t, res.Handler == 0x5678, "the parent's handler: %#x", res.Handler)
 }
 
 // TestPEUnknown: a register whose word cannot be read becomes unknown, and an
@@ -206,10 +200,9 @@ func TestPEUnknown(t *testing.T) {
 	regs := peRegs(peFn + 9)
 	_, stop := StepPE(peImage(info(1, 0, 9, 0, 9, 0x35, 0, 0, 0, 0x10, 9, 0x79, 0, 0, 0, 0x10), nil).AMD64(),
 		unwind.Instruction(peFn+9), &regs, peMemory())
-	if want := uint32(windowsKept) &^ (1<<context.RBX | 1<<17); stop != unwind.StopNone ||
-		regs.Known != want {
-		t.Errorf("saved out of reach: %v known %#x, want %#x", stop, regs.Known, want)
-	}
+	want := uint32(windowsKept) &^ (1<<context.RBX | 1<<17)
+	expect.True(t, stop == unwind.StopNone && regs.Known == want,
+		"saved out of reach: %v known %#x, want %#x", stop, regs.Known, want)
 	for name, b := range map[string][]byte{
 		"frame register":                   info(1, 0, 8, 0x25, 8, 3),
 		"frame register without a code":    info(1, 0, 0, 0x25),
@@ -217,10 +210,8 @@ func TestPEUnknown(t *testing.T) {
 	} {
 		regs := peRegs(peFn + 9)
 		regs.Known &^= 1 << context.RBP
-		if _, stop := StepPE(peImage(b, nil).AMD64(), unwind.Instruction(peFn+9), &regs,
-			peMemory()); stop != unwind.Unreadable {
-			t.Errorf("%s: %v", name, stop)
-		}
+		_, stop := StepPE(peImage(b, nil).AMD64(), unwind.Instruction(peFn+9), &regs, peMemory())
+		expect.True(t, stop == unwind.Unreadable, "%s: %v", name, stop)
 	}
 }
 
@@ -291,9 +282,8 @@ func TestPEWithoutExceptionDirectory(t *testing.T) {
 		s.set(sp0, 0x33)
 		s.set(sp0+8, textBias+0x1009)
 		var frame unwind.Frame
-		if _, stop := stepOf(u, &r, true, s.window(), &c.b, &frame); stop != c.stop {
-			t.Errorf("%v, want %v", stop, c.stop)
-		}
+		_, stop := stepOf(u, &r, true, s.window(), &c.b, &frame)
+		expect.True(t, stop == c.stop, "%v, want %v", stop, c.stop)
 		if c.stop == unwind.StopNone &&
 			(r.RIP != textBias+0x1009 || r.SP() != sp0+16 || u.by != unwind.TrustCode ||
 				!known(&r, context.RDI) || r.GPR[context.RDI] != 0x33) {

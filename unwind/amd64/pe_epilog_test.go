@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -216,11 +217,10 @@ func TestPEPushedNumber(t *testing.T) {
 	data, _ := peMemory().Bytes(peStack, 0x20000)
 	binary.LittleEndian.PutUint64(data[peRSP-peStack:], ^uint64(2))
 	regs := peRegs(peFn + 18)
-	if res, stop := StepPE(epilogImage(5, []byte(push+pop)).AMD64(), unwind.Instruction(peFn+18), &regs,
-		memory.New(memory.Run{Addr: peStack, Data: data})); stop != unwind.StopNone ||
-		res.Frame != peRSP+0x400 {
-		t.Errorf("with a frame register: %v %+v", stop, res)
-	}
+	res, stop := StepPE(epilogImage(5, []byte(push+pop)).AMD64(), unwind.Instruction(peFn+18), &regs,
+		memory.New(memory.Run{Addr: peStack, Data: data}))
+	expect.True(t, stop == unwind.StopNone && res.Frame == peRSP+0x400,
+		"with a frame register: %v %+v", stop, res)
 }
 
 // TestPETailJumps: a jump ends an epilog if it is to the first byte of a function or to code without an
@@ -311,8 +311,6 @@ func TestPEEpilogVersion2More(t *testing.T) {
 	regs := peRegs(peFn + peLen - 2)
 	res, stop := StepPE(peImage(info(2, 0, 4, 0, 2, 0x16, 0, 6, 0, 0x0a), nil).AMD64(),
 		unwind.Instruction(peFn+peLen-2), &regs, peMemory())
-	if stop != unwind.StopNone || !res.Machine || regs.RIP != word(peRSP) ||
-		regs.GPR[context.RSP] != word(peRSP+24) {
-		t.Errorf("iretq: %v %+v", stop, res)
-	}
+	expect.True(t, stop == unwind.StopNone && res.Machine && regs.RIP == word(peRSP) &&
+		regs.GPR[context.RSP] == word(peRSP+24), "iretq: %v %+v", stop, res)
 }

@@ -16,9 +16,8 @@ import (
 )
 
 func TestPERuleSize(t *testing.T) {
-	if n := unsafe.Sizeof(peRule{}); n > 64 {
-		t.Errorf("%d bytes, want at most a cache line", n)
-	}
+	n := unsafe.Sizeof(peRule{})
+	expect.True(t, n <= 64, "%d bytes, want at most a cache line", n)
 }
 
 // peTwice steps by rule and by unwind information, compares the results except
@@ -108,10 +107,9 @@ func TestPERuleExact(t *testing.T) {
 					rip = 6
 				}
 				regs, f := peRegs(peFn+rip), unwind.Frame{}
-				if _, stop := stepOf(u, &regs, exact, peMemory(), nil, &f); stop != unwind.StopNone ||
-					(u.by == unwind.TrustEpilog) != exact {
-					t.Errorf("exact %v: %v %v", exact, stop, u.by)
-				}
+				_, stop := stepOf(u, &regs, exact, peMemory(), nil, &f)
+				expect.True(t, stop == unwind.StopNone && (u.by == unwind.TrustEpilog) == exact,
+					"exact %v: %v %v", exact, stop, u.by)
 				peTwice(t, u, slow, peRegs(peFn+rip), exact, peMemory(), nil)
 			}
 		}
@@ -249,8 +247,7 @@ func TestHalfXMM(t *testing.T) {
 	mem := memory.New(memory.Run{Addr: 0x1000, Data: make([]byte, 24)})
 	for at, want := range map[uint64]bool{0xff8: false, 0x1000: true, 0x1008: true, 0x1010: false} {
 		s := peStep{regs: &Registers{Known: context.AMD64All}, mem: mem}
-		if s.loadXMM(6, at); s.regs.Known>>16&1 != 0 != want {
-			t.Errorf("at %#x: known %v", at, !want)
-		}
+		s.loadXMM(6, at)
+		expect.True(t, s.regs.Known>>16&1 != 0 == want, "at %#x: known %v", at, !want)
 	}
 }

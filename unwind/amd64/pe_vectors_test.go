@@ -7,6 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/pevec"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -18,9 +19,7 @@ func eachPE(t testing.TB, file string, f func(*pevec.Vector) error) {
 	if errors.Is(err, pevec.ErrAbsent) {
 		t.Skip("SKIPPED-CHECK: ", err)
 	}
-	if err != nil || n == 0 {
-		t.Fatal(file, n, err)
-	}
+	must.True(t, err == nil && n != 0, "%v %v %v", file, n, err)
 }
 
 // TestPEParts: a step says how it was found, and whether a machine frame was
@@ -124,11 +123,10 @@ func TestFunctionRules(t *testing.T) {
 					byRule++
 					expect.Equal(t, f[0], unwind.Frame{IP: at.IP, SP: regs.SP(), FP: regs.FP(),
 						CFA: want.SP(), Module: number, Trust: unwind.TrustContext, Exact: pc.Exact})
-					if n != 1 || stop != unwind.StopNone || !sameKnown(&to.AMD64, &want) || s.Exact ||
-						s.Trust != peTrust[res.Part] {
-						t.Errorf("%s pc %#x %s %q: %v, %+v\nwant %+v", v.ID, pc.IP, p.Where, p.Ins, stop,
-							to.AMD64, want)
-					}
+					expect.True(t, n == 1 && stop == unwind.StopNone && sameKnown(&to.AMD64, &want) &&
+						!s.Exact && s.Trust == peTrust[res.Part],
+						"%s pc %#x %s %q: %v, %+v\nwant %+v", v.ID, pc.IP, p.Where, p.Ins, stop, to.AMD64,
+						want)
 				}
 				return nil
 			})

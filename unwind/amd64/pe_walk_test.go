@@ -80,20 +80,16 @@ func TestPELeafTrust(t *testing.T) {
 	u := peUnwinder(im)
 	regs := peRegs(peLeaf)
 	var f unwind.Frame
-	if exact, stop := stepOf(u, &regs, true, peMemory(), nil,
-		&f); exact || stop != unwind.StopNone || u.by != unwind.TrustLeaf ||
-		regs.RIP != word(peRSP) || f.CFA != peRSP+8 || regs.Known != windowsKept {
-		t.Errorf("interrupted: %v %v %v %+v", exact, stop, u.by, f)
-	}
+	exact, stop := stepOf(u, &regs, true, peMemory(), nil, &f)
+	expect.True(t, !exact && stop == unwind.StopNone && u.by == unwind.TrustLeaf && regs.RIP == word(peRSP) &&
+		f.CFA == peRSP+8 && regs.Known == windowsKept, "interrupted: %v %v %v %+v", exact, stop, u.by, f)
 	mem := peMemory()
 	b, _ := mem.Bytes(peRSP, 16)
 	copy(b, []byte{0, 0, 0, 0x71, 0, 0, 0, 0, 0x10, 0x10, 0, 0x40, 1, 0, 0, 0})
 	regs = peRegs(peLeaf)
 	regs.GPR[context.RBP] = peRSP
-	if _, stop := stepOf(u, &regs, false, mem, &unwind.Bounds{Guess: true}, &f); stop != unwind.StopNone ||
-		u.by != unwind.TrustFramePointer {
-		t.Errorf("guessed: %v %v", stop, u.by)
-	}
+	_, stop = stepOf(u, &regs, false, mem, &unwind.Bounds{Guess: true}, &f)
+	expect.True(t, stop == unwind.StopNone && u.by == unwind.TrustFramePointer, "guessed: %v %v", stop, u.by)
 }
 
 // TestPEStepTrust: body, epilog and machine frame.
@@ -101,10 +97,9 @@ func TestPEStepTrust(t *testing.T) {
 	u := peUnwinder(peImage(info(1, 0, 4, 0, 4, 0x42), []byte{0x90, 0x90, 0x90, 0x90, 0x90, 0xc3}))
 	for into, want := range map[uint32]unwind.Trust{4: unwind.TrustUnwindInfo, 5: unwind.TrustEpilog} {
 		regs, f := peRegs(peFn+into), unwind.Frame{}
-		if exact, stop := stepOf(u, &regs, true, peMemory(), nil, &f); exact || stop != unwind.StopNone ||
-			u.by != want {
-			t.Errorf("at %d: %v %v, want %v", into, stop, u.by, want)
-		}
+		exact, stop := stepOf(u, &regs, true, peMemory(), nil, &f)
+		expect.True(t, !exact && stop == unwind.StopNone && u.by == want,
+			"at %d: %v %v, want %v", into, stop, u.by, want)
 	}
 	u = peUnwinder(peImage(info(1, 0, 0, 0, 0, 0x0a), nil))
 	regs, f := peRegs(peFn), unwind.Frame{}
@@ -112,10 +107,9 @@ func TestPEStepTrust(t *testing.T) {
 	mem := peMemory()
 	b, _ := mem.Bytes(peRSP+24, 8)
 	copy(b, []byte{0, 0, 0, 0x10, 0, 0, 0, 0})
-	if exact, stop := stepOf(u, &regs, true, mem, nil, &f); !exact || stop != unwind.StopNone ||
-		f.CFA != 0x1000_0000 {
-		t.Errorf("machine frame: %v %v %#x", exact, stop, f.CFA)
-	}
+	exact, stop := stepOf(u, &regs, true, mem, nil, &f)
+	expect.True(t, exact && stop == unwind.StopNone && f.CFA == 0x1000_0000,
+		"machine frame: %v %v %#x", exact, stop, f.CFA)
 }
 
 // TestPECallAtTheEnd: a call that does not return may be a function's last
@@ -127,10 +121,9 @@ func TestPECallAtTheEnd(t *testing.T) {
 		pe.Block{RVA: 0x6000, Data: info(1, 0, 0, 0)}, pe.Block{RVA: next.Begin, Data: []byte{0xc3, 0xc3}})
 	for exact, want := range map[bool]uint64{false: peRSP + 40 + 16, true: peRSP + 8} {
 		regs, f := peRegs(next.Begin), unwind.Frame{}
-		if _, stop := stepOf(peUnwinder(im), &regs, exact, peMemory(), nil, &f); stop != unwind.StopNone ||
-			f.CFA != want {
-			t.Errorf("exact %v: %v, CFA %#x, want %#x", exact, stop, f.CFA, want)
-		}
+		_, stop := stepOf(peUnwinder(im), &regs, exact, peMemory(), nil, &f)
+		expect.True(t, stop == unwind.StopNone && f.CFA == want,
+			"exact %v: %v, CFA %#x, want %#x", exact, stop, f.CFA, want)
 	}
 }
 
@@ -160,36 +153,29 @@ func TestPEWithCFI(t *testing.T) {
 		for _, exact := range []bool{true, false} {
 			regs, f := peRegs(c.rva), unwind.Frame{}
 			was := regs
-			if _, stop := stepOf(u, &regs, exact, peMemory(), nil, &f); stop != unwind.StopNone ||
-				u.by != unwind.TrustCFI || f.CFA != peRSP+48 {
-				t.Errorf("%#x: %v %v %+v", c.rva, stop, u.by, f)
-			}
-			if regs.GPR[c.reg] != word(c.at) || regs.Known != c.known ||
-				regs.GPR[context.RDI] != was.GPR[context.RDI] || regs.XMM != was.XMM {
-				t.Errorf("%#x: %x", c.rva, regs)
-			}
+			_, stop := stepOf(u, &regs, exact, peMemory(), nil, &f)
+			expect.True(t, stop == unwind.StopNone && u.by == unwind.TrustCFI && f.CFA == peRSP+48,
+				"%#x: %v %v %+v", c.rva, stop, u.by, f)
+			expect.True(t, regs.GPR[c.reg] == word(c.at) && regs.Known == c.known &&
+				regs.GPR[context.RDI] == was.GPR[context.RDI] && regs.XMM == was.XMM, "%#x: %x", c.rva, regs)
 		}
 	}
 	regs, f := peRegs(peFn+8), unwind.Frame{}
-	if _, stop := stepOf(u, &regs, true, peMemory(), nil, &f); stop != unwind.StopNone ||
-		u.by != unwind.TrustUnwindInfo {
-		t.Errorf("with an entry: %v %v", stop, u.by)
-	}
+	_, stop := stepOf(u, &regs, true, peMemory(), nil, &f)
+	expect.True(t, stop == unwind.StopNone && u.by == unwind.TrustUnwindInfo,
+		"with an entry: %v %v", stop, u.by)
 	// A leaf that neither describes is left by a cached rule: the stubs of
 	// system calls, on top of most stacks, are such leaves.
 	const leaf = peLeaf + 2*fnSize + 0x10
 	m := u.table.At(0)
 	for rva, cached := range map[uint32]bool{leaf: true, peLeaf + 0x10: false} {
-		if r := u.resolvePE(m, 0,
-			unwind.Instruction(peBase+uint64(rva))); (r.Kind() == RuleSlotsPE) != cached {
-			t.Errorf("%#x: rule of kind %v", rva, r.Kind())
-		}
+		r := u.resolvePE(m, 0, unwind.Instruction(peBase+uint64(rva)))
+		expect.True(t, (r.Kind() == RuleSlotsPE) == cached, "%#x: rule of kind %v", rva, r.Kind())
 	}
 	regs = peRegs(leaf)
-	if _, stop := stepOf(u, &regs, true, peMemory(), nil, &f); stop != unwind.StopNone ||
-		u.by != unwind.TrustLeaf || f.CFA != peRSP+8 {
-		t.Errorf("a leaf: %v %v %+v", stop, u.by, f)
-	}
+	_, stop = stepOf(u, &regs, true, peMemory(), nil, &f)
+	expect.True(t, stop == unwind.StopNone && u.by == unwind.TrustLeaf && f.CFA == peRSP+8,
+		"a leaf: %v %v %+v", stop, u.by, f)
 }
 
 // TestPEHostile: unwind data made to trap the walker is refused with a reason.
@@ -272,10 +258,9 @@ func TestPEManyPops(t *testing.T) {
 	im := peImage(info(1, 0, 4, 0, 4, 0x42), code)
 	for into, want := range map[uint32]PEPart{0: PEEpilog, maxPops + 1: PEEpilog, 2*maxPops + 2: PECode} {
 		regs := peRegs(peFn + into)
-		if res, stop := StepPE(im.AMD64(), unwind.Instruction(uint64(peFn+into)), &regs,
-			peMemory()); stop != unwind.StopNone || res.Part != want {
-			t.Errorf("at %d: %v, part %d", into, stop, res.Part)
-		}
+		res, stop := StepPE(im.AMD64(), unwind.Instruction(uint64(peFn+into)), &regs, peMemory())
+		expect.True(t, stop == unwind.StopNone && res.Part == want,
+			"at %d: %v, part %d", into, stop, res.Part)
 	}
 }
 
@@ -323,14 +308,13 @@ func TestPEStepAllocatesNothing(t *testing.T) {
 	for name, c := range peKinds() {
 		u, mem, f := peUnwinder(c.im), peMemory(), unwind.Frame{}
 		start := peRegs(peFn + c.into)
-		if n := testing.AllocsPerRun(100, func() {
+		n := testing.AllocsPerRun(100, func() {
 			regs := start
 			if _, stop := stepOf(u, &regs, true, mem, nil, &f); stop != unwind.StopNone {
 				t.Fatal(name, stop)
 			}
-		}); n != 0 {
-			t.Errorf("%s: %v allocations", name, n)
-		}
+		})
+		expect.True(t, n == 0, "%s: %v allocations", name, n)
 	}
 }
 

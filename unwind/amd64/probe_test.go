@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/x86"
 )
@@ -46,9 +47,8 @@ func TestProbeLoop(t *testing.T) {
 			in, jump := x86.Decode(c.cmp), x86.Decode([]byte{c.jump, 0})
 			e.run(&in, nil)
 			taken, ok := e.cmp.decides(&jump)
-			if ok != c.decide || taken != want {
-				t.Errorf("%s, equal %v: taken %v, decided %v", c.name, equal, taken, ok)
-			}
+			expect.True(t, ok == c.decide && taken == want,
+				"%s, equal %v: taken %v, decided %v", c.name, equal, taken, ok)
 			long := x86.Decode([]byte{0x0f, c.jump + 0x10, 0, 0, 0, 0})
 			if taken, ok := e.cmp.decides(&long); ok != c.decide || taken != want {
 				t.Errorf("%s, a long jump, equal %v: taken %v, decided %v", c.name, equal, taken, ok)
@@ -83,10 +83,9 @@ func TestStepOutOfProbeLoop(t *testing.T) {
 		var f unwind.Frame
 		_, stop := stepOf(unwinder(codeTable(t, code)), &r, true, s.window(),
 			&unwind.Bounds{Low: stackLow, High: stackLow + stackSize, Guess: true}, &f)
-		if stop != unwind.StopNone || r.RIP != codeCall || r.GPR[context.RSP] != entry+8 {
-			t.Errorf("+%d with %#x bytes taken: stop %v, ip %#x, sp %#x", p.at, p.down,
-				stop, r.RIP, r.GPR[context.RSP])
-		}
+		expect.True(t, stop == unwind.StopNone && r.RIP == codeCall && r.GPR[context.RSP] == entry+8,
+			"+%d with %#x bytes taken: stop %v, ip %#x, sp %#x", p.at, p.down, stop, r.RIP,
+			r.GPR[context.RSP])
 	}
 }
 

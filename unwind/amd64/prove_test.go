@@ -120,9 +120,8 @@ func TestPESilent(t *testing.T) {
 				regs := peRegs(peLeaf - 0x800 + c.at)
 				regs.GPR[context.RBP] = peRSP + c.rbp
 				var f unwind.Frame
-				if _, stop := stepOf(u, &regs, c.exact, mem, nil, &f); stop != c.stop {
-					t.Fatalf("cached %v: %v, want %v", cached, stop, c.stop)
-				}
+				_, stop := stepOf(u, &regs, c.exact, mem, nil, &f)
+				must.True(t, stop == c.stop, "cached %v: %v, want %v", cached, stop, c.stop)
 				if c.stop == 0 && (regs.RIP != call || regs.SP() != peRSP+c.sp || u.by != c.trust) {
 					t.Errorf("cached %v: %#x, sp +%d by %v", cached, regs.RIP, regs.SP()-peRSP, u.by)
 				}
@@ -199,10 +198,9 @@ func TestPEStubOfTwoSections(t *testing.T) {
 		pe.Block{RVA: ret, Data: []byte{0xc3}})
 	mem := memory.New(memory.Run{Addr: peRSP, Data: binary.LittleEndian.AppendUint64(nil, call)})
 	u, regs, f := peUnwinder(im), peRegs(ret), unwind.Frame{}
-	if _, stop := stepOf(u, &regs, false, mem, nil, &f); stop != 0 || regs.RIP != call ||
-		u.by != unwind.TrustCode || f.Exact {
-		t.Errorf("%v at %#x by %v, exact %v", stop, regs.RIP, u.by, f.Exact)
-	}
+	_, stop := stepOf(u, &regs, false, mem, nil, &f)
+	expect.True(t, stop == 0 && regs.RIP == call && u.by == unwind.TrustCode && !f.Exact,
+		"%v at %#x by %v, exact %v", stop, regs.RIP, u.by, f.Exact)
 }
 
 // TestStraightLeaf: what the short look at a leaf accepts, following its code proves.

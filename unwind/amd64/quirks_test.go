@@ -124,9 +124,8 @@ func TestUnpush(t *testing.T) {
 		row.Set(dwarfRBP, cfi.Rule{Kind: cfi.Offset, Off: -16})
 		row.Set(dwarfRBX, cfi.Rule{Kind: cfi.Offset, Off: -24})
 		New().unpush(&row, m, lo+c.at)
-		if row.Regs[dwarfRBP].Kind != c.rbp || row.Regs[dwarfRBX].Kind != c.rbx {
-			t.Errorf("%s: rbp %v, rbx %v", c.name, row.Regs[dwarfRBP].Kind, row.Regs[dwarfRBX].Kind)
-		}
+		expect.True(t, row.Regs[dwarfRBP].Kind == c.rbp && row.Regs[dwarfRBX].Kind == c.rbx,
+			"%s: rbp %v, rbx %v", c.name, row.Regs[dwarfRBP].Kind, row.Regs[dwarfRBX].Kind)
 	}
 }
 
@@ -165,9 +164,8 @@ func TestReturnByJump(t *testing.T) {
 			row.Set(dwarfRA, cfi.Rule{Kind: cfi.Offset, Off: -8})
 			returnByJump(&row, m, lo+c.at)
 			ra := row.Regs[dwarfRA]
-			if row.CFA.Off != c.want || (ra.Kind == cfi.Register) != (c.reg != 0) || ra.Reg != c.reg {
-				t.Errorf("CFA %d, return address %+v", row.CFA.Off, ra)
-			}
+			expect.True(t, row.CFA.Off == c.want && (ra.Kind == cfi.Register) == (c.reg != 0) &&
+				ra.Reg == c.reg, "CFA %d, return address %+v", row.CFA.Off, ra)
 		})
 	}
 }
@@ -214,8 +212,7 @@ func TestPEChainLimit(t *testing.T) {
 		}
 		u := peUnwinder(peImage(chained(0), nil, more...))
 		regs, f := peRegs(peFn+8), unwind.Frame{}
-		if _, stop := stepOf(u, &regs, true, peMemory(), nil, &f); stop != want {
-			t.Errorf("%d parents: %v, want %v", parents, stop, want)
-		}
+		_, stop := stepOf(u, &regs, true, peMemory(), nil, &f)
+		expect.True(t, stop == want, "%d parents: %v, want %v", parents, stop, want)
 	}
 }

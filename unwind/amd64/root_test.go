@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -67,10 +68,9 @@ func TestLastCall(t *testing.T) {
 			regs := context.FromAMD64(g)
 			s := unwind.State{Regs: &regs, Exact: c.exact}
 			var f unwind.Frame
-			if stop := u.Step(&s, memory.New(memory.Run{Addr: 0x7000, Data: make([]byte, 256)}),
-				&unwind.Bounds{}, &f); stop != c.want {
-				t.Errorf("%v, want %v", stop, c.want)
-			}
+			stop := u.Step(&s, memory.New(memory.Run{Addr: 0x7000, Data: make([]byte, 256)}),
+				&unwind.Bounds{}, &f)
+			expect.True(t, stop == c.want, "%v, want %v", stop, c.want)
 		})
 	}
 }
@@ -135,10 +135,9 @@ func TestRoot(t *testing.T) {
 				[]module.Module{{Start: textBias, End: textBias + 0x2000, Bias: textBias, ELF: f}}, nil))
 			r, left := start(codeLo+c.off, sp0), unwind.Frame{}
 			before := r
-			if _, stop := stepOf(u, &r, c.exact, newStack().window(), nil, &left); stop != c.stop ||
-				r != before {
-				t.Errorf("%v, want %v; registers changed: %v", stop, c.stop, r != before)
-			}
+			_, stop := stepOf(u, &r, c.exact, newStack().window(), nil, &left)
+			expect.True(t, stop == c.stop && r == before,
+				"%v, want %v; registers changed: %v", stop, c.stop, r != before)
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -43,14 +44,12 @@ func TestLowered(t *testing.T) {
 		if c.ok {
 			want = savedAt
 		}
-		if kind != want || reg != c.reg || off != c.off {
-			t.Errorf("%s: kind %v, register %d%+d", c.name, kind, reg, off)
-		}
+		expect.True(t, kind == want && reg == c.reg && off == c.off,
+			"%s: kind %v, register %d%+d", c.name, kind, reg, off)
 	}
 	plain := cfi.Rule{Kind: cfi.ValExpression, Expr: []byte{breg + dwarfRSP, 8}}
-	if kind, _, _ := lowered(&plain); kind != cfi.ValExpression {
-		t.Errorf("a value expression became %v", kind)
-	}
+	kind, _, _ := lowered(&plain)
+	expect.True(t, kind == cfi.ValExpression, "a value expression became %v", kind)
 }
 
 // A savedAt rule gives the same result as the expression that it was made from, whether
@@ -74,10 +73,9 @@ func TestSavedWordIsTheExpression(t *testing.T) {
 			want, ok := value(&rule, d, &e)
 			rule.Kind, rule.Reg, rule.Off = lowered(&rule)
 			must.Equal(t, rule.Kind, savedAt, "register %d", d)
-			if got, ok2 := value(&rule, d, &e); got != want || ok != ok2 {
-				t.Errorf("register %d, known %v: %#x %v, the expression says %#x %v", d, known, got,
-					ok2, want, ok)
-			}
+			got, ok2 := value(&rule, d, &e)
+			expect.True(t, got == want && ok == ok2,
+				"register %d, known %v: %#x %v, the expression says %#x %v", d, known, got, ok2, want, ok)
 		}
 	}
 }
@@ -94,9 +92,8 @@ func TestEnter(t *testing.T) {
 		if want := uint64(1<<d | 1<<dwarfRSP | 1<<dwarfRA); e.Regs[d] != uint64(n) || e.Known != want {
 			t.Errorf("DWARF register %d is %d, want %d; known %#x, want %#x", d, e.Regs[d], n, e.Known, want)
 		}
-		if e.Regs[dwarfRA] != 99 || e.Regs[dwarfRSP] != context.RSP {
-			t.Errorf("%d: RIP %d, RSP %d", d, e.Regs[dwarfRA], e.Regs[dwarfRSP])
-		}
+		expect.True(t, e.Regs[dwarfRA] == 99 && e.Regs[dwarfRSP] == context.RSP,
+			"%d: RIP %d, RSP %d", d, e.Regs[dwarfRA], e.Regs[dwarfRSP])
 	}
 }
 
@@ -117,9 +114,7 @@ func TestSideOfRegisters(t *testing.T) {
 	row := cfi.Row{Lo: 0x1000, Hi: 0x1010}
 	first := u.addSide(&row, 0, 0x5000)
 	row.Set(dwarfRBX, cfi.Rule{Kind: cfi.Offset, Off: -16})
-	if other := u.addSide(&row, 0, 0x5000); first == other {
-		t.Errorf("both have rule %d", first)
-	}
+	expect.True(t, first != u.addSide(&row, 0, 0x5000), "both have rule %d", first)
 }
 
 // TestSidesOfRow: addresses of one row do not share a side rule that was corrected for one of them.
@@ -134,11 +129,9 @@ func TestSidesOfRow(t *testing.T) {
 			s.set(sp0, codeCall)
 			r.GPR[context.RCX] = codeCall
 			var f unwind.Frame
-			if _, stop := stepOf(u, &r, true, s.window(), nil,
-				&f); stop != unwind.StopNone || r.RIP != codeCall || r.GPR[context.RSP] != c.sp ||
-				known(&r, context.RBX) {
-				t.Errorf("at %d: %v, ip %#x, sp %#x", c.at, stop, r.RIP, r.GPR[context.RSP])
-			}
+			_, stop := stepOf(u, &r, true, s.window(), nil, &f)
+			expect.True(t, stop == unwind.StopNone && r.RIP == codeCall && r.GPR[context.RSP] == c.sp &&
+				!known(&r, context.RBX), "at %d: %v, ip %#x, sp %#x", c.at, stop, r.RIP, r.GPR[context.RSP])
 		}
 	}
 }

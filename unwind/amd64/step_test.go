@@ -24,9 +24,8 @@ func TestSizes(t *testing.T) {
 	} {
 		expect.True(t, c.got == c.want, "%s is %d bytes, want %d", c.name, c.got, c.want)
 	}
-	if s := unsafe.Sizeof(Unwinder{}); s > 512<<10 {
-		t.Errorf("an Unwinder takes %d bytes", s)
-	}
+	s := unsafe.Sizeof(Unwinder{})
+	expect.True(t, s <= 512<<10, "an Unwinder takes %d bytes", s)
 }
 
 const sp0 = stackLow + 0x100
@@ -240,9 +239,8 @@ func TestSignalFrame(t *testing.T) {
 	expect.True(t, r.RIP == caller && r.SP() == low && r.Known == 1<<16-1,
 		"caller %#x sp %#x known %#x", r.RIP, r.SP(), r.Known)
 	for d, n := range fromDWARF {
-		if want := s.word(sp0 + 8*uint64(d)); r.GPR[n] != want {
-			t.Errorf("DWARF register %d is %#x, want %#x", d, r.GPR[n], want)
-		}
+		want := s.word(sp0 + 8*uint64(d))
+		expect.True(t, r.GPR[n] == want, "DWARF register %d is %#x, want %#x", d, r.GPR[n], want)
 	}
 }
 
@@ -296,13 +294,11 @@ func TestSetTable(t *testing.T) {
 	u := unwinder(makeTable(t, 1, fn{program: []byte{0x0e, 16}}))
 	must.Equal(t, u.lookup(unwind.Instruction(at(0))).offset(), 16, "offset")
 	u.SetTable(makeTable(t, 2, fn{program: []byte{0x0e, 32}}))
-	if off := u.lookup(unwind.Instruction(at(0))).offset(); off != 32 {
-		t.Errorf("offset %d after the table changed", off)
-	}
+	off := u.lookup(unwind.Instruction(at(0))).offset()
+	expect.True(t, off == 32, "offset %d after the table changed", off)
 	u.SetTable(nil)
-	if off := u.lookup(unwind.Instruction(at(0))).offset(); off != 32 {
-		t.Errorf("offset %d after a nil table", off)
-	}
+	off = u.lookup(unwind.Instruction(at(0))).offset()
+	expect.True(t, off == 32, "offset %d after a nil table", off)
 }
 
 // If only managed code was added or removed, the rules of native code stay, and those of
@@ -324,13 +320,9 @@ func TestSetTableKeepsRules(t *testing.T) {
 	}
 	look(at(0))
 	look(jitHi + 8)
-	if !look(jitIP).Managed() || look(jitHi+8).Managed() || kept() != 3 {
-		t.Fatalf("%d kept", kept())
-	}
+	must.True(t, look(jitIP).Managed() && !look(jitHi+8).Managed() && kept() == 3, "%d kept", kept())
 	set(2, memory.Range{Start: jitHi, End: jitHi + 16})
-	if kept() != 1 {
-		t.Errorf("%d kept, want that of the module", kept())
-	}
+	expect.True(t, kept() == 1, "%d kept, want that of the module", kept())
 	expect.True(t, !look(jitIP).Managed() && look(jitHi+8).Managed() && look(at(0)).offset() == 16,
 		"rules of the table before")
 	set(3, memory.Range{Start: at(0), End: at(1)})
@@ -350,9 +342,8 @@ func TestSideRulesOverflow(t *testing.T) {
 	for range 2 {
 		for i := range fns {
 			r := u.lookup(unwind.Instruction(at(i)))
-			if r.Kind() != RuleSide || u.sides[r.index()].cfa.Off != int64(8*i+12) {
-				t.Fatalf("function %d: %v %d", i, r.Kind(), u.sides[r.index()].cfa.Off)
-			}
+			must.True(t, r.Kind() == RuleSide && u.sides[r.index()].cfa.Off == int64(8*i+12),
+				"function %d: %v %d", i, r.Kind(), u.sides[r.index()].cfa.Off)
 		}
 	}
 }
@@ -370,9 +361,8 @@ func TestUnknownFramePointer(t *testing.T) {
 			want = unwind.Unreadable
 		}
 		var f unwind.Frame
-		if _, stop := stepOf(u, &r, false, s.window(), nil, &f); stop != want {
-			t.Errorf("known %v: %v", known, stop)
-		}
+		_, stop := stepOf(u, &r, false, s.window(), nil, &f)
+		expect.True(t, stop == want, "known %v: %v", known, stop)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -59,13 +60,11 @@ func TestThunkRows(t *testing.T) {
 				rbx = s.word(sp0 + c.cfa - 24)
 			}
 			var f unwind.Frame
-			if _, stop := stepOf(u, &r, c.exact, s.window(), nil, &f); stop != unwind.StopNone {
-				t.Fatal(stop)
-			}
-			if r.RIP != codeCall || r.SP() != sp0+c.cfa || r.GPR[context.RBX] != rbx {
-				t.Errorf("at %#x/%#x, rbx %#x; want %#x/%#x, %#x", r.RIP, r.SP(),
-					r.GPR[context.RBX], codeCall, sp0+c.cfa, rbx)
-			}
+			_, stop := stepOf(u, &r, c.exact, s.window(), nil, &f)
+			must.True(t, stop == unwind.StopNone, "%v", stop)
+			expect.True(t, r.RIP == codeCall && r.SP() == sp0+c.cfa && r.GPR[context.RBX] == rbx,
+				"at %#x/%#x, rbx %#x; want %#x/%#x, %#x", r.RIP, r.SP(), r.GPR[context.RBX], codeCall,
+				sp0+c.cfa, rbx)
 		})
 	}
 }
@@ -81,10 +80,9 @@ func TestThunkBodyOfTwelveBytes(t *testing.T) {
 		u, s, r := unwinder(describedTable(t, code, program)), newStack(), start(codeLo+at, sp0)
 		s.set(sp0+cfa-8, codeCall)
 		var f unwind.Frame
-		if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != unwind.StopNone ||
-			r.RIP != codeCall || r.SP() != sp0+cfa {
-			t.Errorf("at %d: %v at %#x/%#x", at, stop, r.RIP, r.SP())
-		}
+		_, stop := stepOf(u, &r, true, s.window(), nil, &f)
+		expect.True(t, stop == unwind.StopNone && r.RIP == codeCall && r.SP() == sp0+cfa,
+			"at %d: %v at %#x/%#x", at, stop, r.RIP, r.SP())
 	}
 }
 
@@ -97,10 +95,9 @@ func TestBeginningIsNoThunk(t *testing.T) {
 	u, s, r := unwinder(describedTable(t, code, program)), newStack(), start(codeLo+8, sp0)
 	s.set(sp0+8, codeCall)
 	var f unwind.Frame
-	if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != unwind.StopNone ||
-		r.RIP != codeCall || r.SP() != sp0+16 {
-		t.Errorf("%v at %#x/%#x", stop, r.RIP, r.SP())
-	}
+	_, stop := stepOf(u, &r, true, s.window(), nil, &f)
+	expect.True(t, stop == unwind.StopNone && r.RIP == codeCall && r.SP() == sp0+16,
+		"%v at %#x/%#x", stop, r.RIP, r.SP())
 }
 
 // TestBehindThunk steps from return addresses after an inlined thunk, where gcc's CFA remains
@@ -161,10 +158,9 @@ func TestThunkOfRBP(t *testing.T) {
 			s.set(sp0+cfa-8, codeCall)
 			fp := r.FP()
 			var f unwind.Frame
-			if _, stop := stepOf(u, &r, true, s.window(), nil,
-				&f); stop != unwind.StopNone || r.RIP != codeCall || r.SP() != sp0+cfa || r.FP() != fp {
-				t.Errorf("%s, at %d: %v at %#x/%#x, rbp %#x", name, at, stop, r.RIP, r.SP(), r.FP())
-			}
+			_, stop := stepOf(u, &r, true, s.window(), nil, &f)
+			expect.True(t, stop == unwind.StopNone && r.RIP == codeCall && r.SP() == sp0+cfa && r.FP() == fp,
+				"%s, at %d: %v at %#x/%#x, rbp %#x", name, at, stop, r.RIP, r.SP(), r.FP())
 		}
 	}
 }
@@ -198,10 +194,9 @@ func TestThunkByGoto(t *testing.T) {
 			}
 			var f unwind.Frame
 			_, stop := stepOf(u, &r, true, s.window(), nil, &f)
-			if stop != unwind.StopNone || r.RIP != codeCall || r.SP() != sp0+c.cfa ||
-				r.GPR[context.RBX] != rbx || f.IP != thunkLo+c.at {
-				t.Errorf("%v at %#x/%#x, rbx %#x, of %#x", stop, r.RIP, r.SP(), r.GPR[context.RBX], f.IP)
-			}
+			expect.True(t, stop == unwind.StopNone && r.RIP == codeCall && r.SP() == sp0+c.cfa &&
+				r.GPR[context.RBX] == rbx && f.IP == thunkLo+c.at,
+				"%v at %#x/%#x, rbx %#x, of %#x", stop, r.RIP, r.SP(), r.GPR[context.RBX], f.IP)
 		})
 	}
 }
@@ -213,10 +208,9 @@ func TestThunkKeepsRegisters(t *testing.T) {
 	r.GPR[context.R11] = codeLo
 	s.set(sp0+8, 0)
 	var f unwind.Frame
-	if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != unwind.NullReturn || r.RIP != thunkLo ||
-		r.SP() != sp0 {
-		t.Errorf("%v at %#x/%#x", stop, r.RIP, r.SP())
-	}
+	_, stop := stepOf(u, &r, true, s.window(), nil, &f)
+	expect.True(t, stop == unwind.NullReturn && r.RIP == thunkLo && r.SP() == sp0,
+		"%v at %#x/%#x", stop, r.RIP, r.SP())
 }
 
 // TestPEThunk: the walk leaves a thunk that jumps, in a PE function, by the rule of its jump target.
@@ -259,11 +253,10 @@ func TestPEThunk(t *testing.T) {
 			u.DisableCache(!cached)
 			regs.GPR[context.R11] = c.target
 			mem := memory.New(memory.Run{Addr: peRSP, Data: words})
-			if _, stop := stepOf(u, &regs, true, mem, nil, &f); stop != 0 ||
-				regs.RIP != peBase+peFn+0x20+c.want || regs.GPR[context.RSP] != peRSP+8*(c.want+1) {
-				t.Errorf("%s, cached %v: %v at %#x, sp %#x", c.name, cached, stop,
-					regs.RIP, regs.GPR[context.RSP])
-			}
+			_, stop := stepOf(u, &regs, true, mem, nil, &f)
+			expect.True(t, stop == 0 && regs.RIP == peBase+peFn+0x20+c.want &&
+				regs.GPR[context.RSP] == peRSP+8*(c.want+1),
+				"%s, cached %v: %v at %#x, sp %#x", c.name, cached, stop, regs.RIP, regs.GPR[context.RSP])
 		}
 	}
 }

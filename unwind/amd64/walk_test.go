@@ -68,10 +68,9 @@ func TestWalkEnds(t *testing.T) {
 			r := start(at(0), sp0)
 			out := make([]unwind.Frame, c.out)
 			n, exact, stop := walkOf(u, &r, true, unwind.TrustContext, s.window(), &c.bounds, out)
-			if n != c.n || stop != c.stop || r.RIP != c.ip || r.SP() != c.sp || exact != (n == 0) {
-				t.Fatalf("%d frames, %v, exact %v, at %#x/%#x; want %d, %v, %#x/%#x", n, stop, exact, r.RIP,
-					r.SP(), c.n, c.stop, c.ip, c.sp)
-			}
+			must.True(t, n == c.n && stop == c.stop && r.RIP == c.ip && r.SP() == c.sp && exact == (n == 0),
+				"%d frames, %v, exact %v, at %#x/%#x; want %d, %v, %#x/%#x", n, stop, exact, r.RIP, r.SP(),
+				c.n, c.stop, c.ip, c.sp)
 			for i, f := range out[:n] {
 				trust := unwind.TrustCFI
 				if i == 0 {
@@ -131,19 +130,16 @@ func TestHijack(t *testing.T) {
 			s.set(sp0+8, c.below)
 			var out [8]unwind.Frame
 			n, exact, stop := walkOf(u, &r, true, unwind.TrustContext, s.window(), nil, out[:])
-			if n != c.n || stop != c.stop || exact || r.RIP != c.ip || r.SP() != c.sp || out[0].CFA != c.sp {
-				t.Errorf("%d frames, %v, exact %v, at %#x/%#x, CFA %#x", n, stop,
-					exact, r.RIP, r.SP(), out[0].CFA)
-			}
-			if u.by != c.wantTrust || r.GPR[context.RBX] != s.word(sp0) {
-				t.Errorf("trust %v, rbx %#x", u.by, r.GPR[context.RBX])
-			}
+			expect.True(t, n == c.n && stop == c.stop && !exact && r.RIP == c.ip && r.SP() == c.sp &&
+				out[0].CFA == c.sp,
+				"%d frames, %v, exact %v, at %#x/%#x, CFA %#x", n, stop, exact, r.RIP, r.SP(), out[0].CFA)
+			expect.True(t, u.by == c.wantTrust && r.GPR[context.RBX] == s.word(sp0),
+				"trust %v, rbx %#x", u.by, r.GPR[context.RBX])
 			one := start(at(0), sp0)
 			var f unwind.Frame
-			if _, stop := stepOf(u, &one, true, s.window(), nil, &f); stop != unwind.StopNone ||
-				one.RIP != c.ip || f != out[0] {
-				t.Errorf("Step: %v at %#x, %+v", stop, one.RIP, f)
-			}
+			_, stop = stepOf(u, &one, true, s.window(), nil, &f)
+			expect.True(t, stop == unwind.StopNone && one.RIP == c.ip && f == out[0],
+				"Step: %v at %#x, %+v", stop, one.RIP, f)
 		})
 	}
 }
@@ -155,9 +151,8 @@ func TestNoHijackInLinkageTable(t *testing.T) {
 	s.set(sp0, 0x33)
 	s.set(sp0-8, jitIP)
 	var f unwind.Frame
-	if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != unwind.StopNone || r.RIP != 0x33 {
-		t.Errorf("%v at %#x", stop, r.RIP)
-	}
+	_, stop := stepOf(u, &r, true, s.window(), nil, &f)
+	expect.True(t, stop == unwind.StopNone && r.RIP == 0x33, "%v at %#x", stop, r.RIP)
 }
 
 // The frame pointer is followed only if guesses are allowed and all checks of it
@@ -203,10 +198,9 @@ func TestFramePointer(t *testing.T) {
 				expect.Equal(t, r, before, "a failed step changed the registers")
 				return
 			}
-			if r.RIP != c.ra || r.SP() != c.fp+16 || r.FP() != s.word(c.fp) ||
-				r.Known != 1<<context.RSP|1<<context.RBP {
-				t.Errorf("caller %#x/%#x fp %#x known %#x", r.RIP, r.SP(), r.FP(), r.Known)
-			}
+			expect.True(t, r.RIP == c.ra && r.SP() == c.fp+16 && r.FP() == s.word(c.fp) &&
+				r.Known == 1<<context.RSP|1<<context.RBP,
+				"caller %#x/%#x fp %#x known %#x", r.RIP, r.SP(), r.FP(), r.Known)
 			expect.Equal(t, u.by, unwind.TrustFramePointer, "trust")
 		})
 	}
@@ -220,9 +214,8 @@ func TestDoubtStays(t *testing.T) {
 	s.set(sp0+40, at(1))
 	var out [8]unwind.Frame
 	n, _, stop := walkOf(u, &r, true, unwind.TrustContext, s.window(), &unwind.Bounds{Guess: true}, out[:])
-	if n != 3 || stop != unwind.EndOfStack || !out[1].Trust.Doubtful() || !out[2].Trust.Doubtful() {
-		t.Errorf("%d frames, %v, %v %v", n, stop, out[1].Trust, out[2].Trust)
-	}
+	expect.True(t, n == 3 && stop == unwind.EndOfStack && out[1].Trust.Doubtful() && out[2].Trust.Doubtful(),
+		"%d frames, %v, %v %v", n, stop, out[1].Trust, out[2].Trust)
 }
 
 // Stacks made to trap a walker end in bounded time with a reason.
@@ -280,9 +273,8 @@ func TestHostileStacks(t *testing.T) {
 			if stop != c.stop || n > unwind.DefaultMaxSteps || c.n != 0 && n != c.n {
 				t.Errorf("%d frames, %v, want %v", n, stop, c.stop)
 			}
-			if want := int32(u.table.Find(c.ip)); out[0].Module != want {
-				t.Errorf("module %d, want %d", out[0].Module, want)
-			}
+			want := int32(u.table.Find(c.ip))
+			expect.True(t, out[0].Module == want, "module %d, want %d", out[0].Module, want)
 		})
 	}
 }
@@ -347,13 +339,11 @@ func agree(t *testing.T, u, plain *Unwinder, r Registers, mem *memory.Window) un
 	var out, out2 [80]unwind.Frame
 	n, exact, stop := walkOf(u, &r, true, unwind.TrustContext, mem, &b, out[:])
 	n2, exact2, stop2 := walkOf(plain, &r2, true, unwind.TrustContext, mem, &b, out2[:])
-	if n != n2 || exact != exact2 || stop != stop2 || out != out2 || r != r2 {
-		t.Errorf("with cache %d frames, %v; without %d, %v", n, stop, n2, stop2)
-	}
+	expect.True(t, n == n2 && exact == exact2 && stop == stop2 && out == out2 && r == r2,
+		"with cache %d frames, %v; without %d, %v", n, stop, n2, stop2)
 	for i := 1; i < n; i++ {
-		if out[i].SP < out[i-1].SP {
-			t.Errorf("frame %d: SP fell from %#x to %#x", i, out[i-1].SP, out[i].SP)
-		}
+		expect.True(t, out[i].SP >= out[i-1].SP,
+			"frame %d: SP fell from %#x to %#x", i, out[i-1].SP, out[i].SP)
 	}
 	return stop
 }
@@ -391,12 +381,11 @@ func TestNoAllocationsRecorded(t *testing.T) {
 		}
 		var out [256]unwind.Frame
 		b := unwind.Bounds{Guess: true}
-		if a := testing.AllocsPerRun(2, func() {
+		a := testing.AllocsPerRun(2, func() {
 			regs := r.reg
 			r.u.flush()
 			walkOf(r.u, &regs, true, unwind.TrustContext, r.mem, &b, out[:])
-		}); a != 0 {
-			t.Errorf("%s: %v allocations", r.s.ID, a)
-		}
+		})
+		expect.True(t, a == 0, "%s: %v allocations", r.s.ID, a)
 	})
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -28,9 +29,8 @@ func TestCacheWays(t *testing.T) {
 		for k := uint64(1); k <= ways; k++ {
 			u.lookup(unwind.Instruction(look(k)))
 		}
-		if n := kept(ways); n != ways {
-			t.Errorf("round %d: %d of %d kept", round, n, ways)
-		}
+		n := kept(ways)
+		expect.True(t, n == ways, "round %d: %d of %d kept", round, n, ways)
 	}
 	for k := uint64(ways + 1); k < 20; k++ {
 		u.lookup(unwind.Instruction(look(k)))
@@ -57,13 +57,9 @@ func TestSetTableKeepsRules(t *testing.T) {
 	}
 	look(at(0))
 	look(jitHi + 8)
-	if !look(jitIP).Managed() || look(jitHi+8).Managed() || kept() != 3 {
-		t.Fatalf("%d kept", kept())
-	}
+	must.True(t, look(jitIP).Managed() && !look(jitHi+8).Managed() && kept() == 3, "%d kept", kept())
 	set(2, memory.Range{Start: jitHi, End: jitHi + 16})
-	if kept() != 1 {
-		t.Errorf("%d kept, want that of the module", kept())
-	}
+	expect.True(t, kept() == 1, "%d kept, want that of the module", kept())
 	expect.True(t, !look(jitIP).Managed() && look(jitHi+8).Managed(), "rules of the table before")
 	set(3, memory.Range{Start: at(0), End: at(1)})
 	expect.True(t, look(at(0)).Managed(), "managed code in a module's range")

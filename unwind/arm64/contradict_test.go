@@ -13,6 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/armrun"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -77,9 +78,8 @@ func TestWrongRows(t *testing.T) {
 				func(m *armrun.Machine, _ uint64) (armrun.Registers, error) {
 					return stepOver(u, m)
 				})
-			if err != nil || got.Prolog != c.prolog || got.Epilog != c.epilog {
-				t.Errorf("%+v, %v", got, err)
-			}
+			expect.True(t, err == nil && got.Prolog == c.prolog && got.Epilog == c.epilog,
+				"%+v, %v", got, err)
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/walktest"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -113,9 +114,8 @@ func TestFewFusedSteps(t *testing.T) {
 				r := start(at(0), sp0)
 				walkOf(u, &r, true, unwind.TrustContext, mem, nil, out)
 			}
-			if got := u.lookup(unwind.Address{IP: at(0), Exact: true}).saved&flagFew != 0; got != c.want {
-				t.Errorf("noted %v, want %v", got, c.want)
-			}
+			expect.Equal(t, u.lookup(unwind.Address{IP: at(0), Exact: true}).saved&flagFew != 0,
+				c.want, "noted")
 		})
 	}
 }
@@ -150,8 +150,7 @@ func TestFusedSlotBehindTheWindow(t *testing.T) {
 	for _, round := range []string{"rules made anew", "fused"} {
 		r, out := start(at(0), sp0), make([]unwind.Frame, 8)
 		n, _, stop := walkOf(u, &r, true, unwind.TrustContext, mem, nil, out)
-		if n != 3 || stop != unwind.Managed || known(&r, firstX) || r.Sp != sp0+96 {
-			t.Errorf("%s: %d frames, %v, x19 known: %v, SP %#x", round, n, stop, known(&r, firstX), r.Sp)
-		}
+		expect.True(t, n == 3 && stop == unwind.Managed && !known(&r, firstX) && r.Sp == sp0+96,
+			"%s: %d frames, %v, x19 known: %v, SP %#x", round, n, stop, known(&r, firstX), r.Sp)
 	}
 }

@@ -155,9 +155,8 @@ func TestUndeclaredSigning(t *testing.T) {
 		regs.Known |= 1 << 30
 		var f unwind.Frame
 		_, stop := stepOf(u, &regs, true, s.window(), nil, &f)
-		if stop != unwind.StopNone || regs.PC != codeCall || regs.Sp != sp0+16 || u.by != c.trust {
-			t.Errorf("%s: stop %v, pc %#x, sp %#x by %v", c.name, stop, regs.PC, regs.Sp, u.by)
-		}
+		expect.True(t, stop == unwind.StopNone && regs.PC == codeCall && regs.Sp == sp0+16 && u.by == c.trust,
+			"%s: stop %v, pc %#x, sp %#x by %v", c.name, stop, regs.PC, regs.Sp, u.by)
 	}
 }
 

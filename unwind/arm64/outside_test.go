@@ -5,6 +5,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -18,18 +19,16 @@ func TestOutside(t *testing.T) {
 	stepped := unwind.Interrupted(&all)
 	for range 2 {
 		var f unwind.Frame
-		if stop := u.Step(&stepped, s.window(), nil, &f); stop != unwind.StopNone || f.Trust.Doubtful() {
-			t.Fatalf("%v, %+v", stop, f)
-		}
+		stop := u.Step(&stepped, s.window(), nil, &f)
+		must.True(t, stop == unwind.StopNone && !f.Trust.Doubtful(), "%v, %+v", stop, f)
 	}
 	expect.Equal(t, stepped.Trust, unwind.TrustOutside, "stepped to by")
 	for _, size := range []int{2, 8} {
 		all, out := context.FromARM64(r), make([]unwind.Frame, size)
 		walked := unwind.Interrupted(&all)
-		if u.Walk(&walked, s.window(), nil, out); walked.Trust != unwind.TrustOutside ||
-			out[1].Trust != unwind.TrustCFI {
-			t.Errorf("room for %d: walked to by %v from %v", size, walked.Trust, out[1].Trust)
-		}
+		u.Walk(&walked, s.window(), nil, out)
+		expect.True(t, walked.Trust == unwind.TrustOutside && out[1].Trust == unwind.TrustCFI,
+			"room for %d: walked to by %v from %v", size, walked.Trust, out[1].Trust)
 	}
 }
 
@@ -46,13 +45,11 @@ func TestInterruptedNull(t *testing.T) {
 		chain(s, 1, 0)
 		var f unwind.Frame
 		r := start(at(0), sp0)
-		if _, stop := stepOf(u, &r, exact, s.window(), &b, &f); stop != want {
-			t.Errorf("exact %v: a step ends by %v, want %v", exact, stop, want)
-		}
+		_, stop := stepOf(u, &r, exact, s.window(), &b, &f)
+		expect.True(t, stop == want, "exact %v: a step ends by %v, want %v", exact, stop, want)
 		r = start(at(0), sp0)
-		if n, _, stop := walkOf(u, &r, exact, unwind.TrustContext, s.window(), &b,
-			make([]unwind.Frame, 4)); stop != want || n != 1 {
-			t.Errorf("exact %v: a walk ends by %v after %d, want %v", exact, stop, n, want)
-		}
+		n, _, stop := walkOf(u, &r, exact, unwind.TrustContext, s.window(), &b, make([]unwind.Frame, 4))
+		expect.True(t, stop == want && n == 1,
+			"exact %v: a walk ends by %v after %d, want %v", exact, stop, n, want)
 	}
 }

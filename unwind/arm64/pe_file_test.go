@@ -53,9 +53,7 @@ func TestStepThroughPEFile(t *testing.T) {
 			if errors.Is(err, pevec.ErrAbsent) {
 				t.Skip("SKIPPED-CHECK: ", err)
 			}
-			if err != nil || n == 0 {
-				t.Fatal(n, err)
-			}
+			must.True(t, err == nil && n != 0, "%v %v", n, err)
 			t.Logf("%s: %d points, %d wrong", file, points, wrong)
 			expect.True(t, wrong == 0, "%d of %d points are wrong", wrong, points)
 		})
@@ -124,11 +122,10 @@ func TestPEByDWARF(t *testing.T) {
 				regs.Known |= 1<<29 | 1<<30
 				var fr unwind.Frame
 				_, stop := stepOf(u, &regs, true, s.window(), nil, &fr)
-				if stop != unwind.StopNone || regs.PC != codeCall || regs.Sp != c.sp || regs.X[29] != c.fp ||
-					u.by != c.trust {
-					t.Errorf("cached %v: %v, pc %#x sp %#x x29 %#x by %v", cached, stop,
-						regs.PC, regs.Sp, regs.X[29], u.by)
-				}
+				expect.True(t, stop == unwind.StopNone && regs.PC == codeCall && regs.Sp == c.sp &&
+					regs.X[29] == c.fp && u.by == c.trust,
+					"cached %v: %v, pc %#x sp %#x x29 %#x by %v", cached, stop, regs.PC, regs.Sp, regs.X[29],
+					u.by)
 			}
 		})
 	}

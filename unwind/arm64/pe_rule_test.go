@@ -8,6 +8,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -138,9 +139,8 @@ func TestUndo(t *testing.T) {
 			u.undo.compile()
 			o := u.undo.codes(e.codes)
 			r, ok := u.undo.pack(3)
-			if packed := o == undone && ok; packed == e.slow {
-				t.Fatalf("compile: outcome %d, fits %v", o, ok)
-			}
+			packed := o == undone && ok
+			must.True(t, packed != e.slow, "compile: outcome %d, fits %v", o, ok)
 			if e.slow {
 				return
 			}
@@ -176,9 +176,8 @@ func checkEffect(t *testing.T, how string, e *effect, regs *Registers, exact boo
 		t.Errorf("%s: stop %v, exact %v", how, stop, exact)
 		return
 	}
-	if d := samePreserved(regs, &want); d != "" {
-		t.Errorf("%s: %s: pc %#x sp %#x, want %#x %#x", how, d, regs.PC, regs.Sp, want.PC, want.Sp)
-	}
+	d := samePreserved(regs, &want)
+	expect.True(t, d == "", "%s: %s: pc %#x sp %#x, want %#x %#x", how, d, regs.PC, regs.Sp, want.PC, want.Sp)
 }
 
 // A whole context on the stack, both shapes.
@@ -205,9 +204,7 @@ func TestUndoContexts(t *testing.T) {
 			wordAt(at + c.x19), wordAt(at + c.d8)}
 		expect.True(t, got == want && exact && stop == unwind.StopNone,
 			"%s: %x, want %x, exact %v, stop %v", c.name, got, want, exact, stop)
-		if missing := !known(&regs, 13); missing != (c.code == 0xeb) {
-			t.Errorf("%s: x13 unknown: %v", c.name, missing)
-		}
+		expect.Equal(t, !known(&regs, 13), (c.code == 0xeb), "%s: x13 unknown", c.name)
 	}
 }
 
@@ -236,22 +233,20 @@ func TestUndoRefused(t *testing.T) {
 		u := New()
 		regs := testRegs()
 		f := unwind.Frame{}
-		if _, stop := leaveOf(&regs, c.exact,
+		_, stop := leaveOf(&regs, c.exact,
 			func(s *unwind.State) (bool, unwind.Stop) {
 				return u.runCodes(c.codes, s, mem,
 					&unbounded, &f)
-			}); stop != c.want {
-			t.Errorf("%s: %v, want %v", c.name, stop, c.want)
-		}
+			})
+		expect.True(t, stop == c.want, "%s: %v, want %v", c.name, stop, c.want)
 		expect.True(t, regs == testRegs() && f.CFA == 0, "%s: registers changed", c.name)
 	}
 }
 
 // An entry is one cache line: the warm walk's speed depends on it.
 func TestEntrySize(t *testing.T) {
-	if n := unsafe.Sizeof(entry{}); n != 64 {
-		t.Errorf("an entry has %d bytes, want 64", n)
-	}
+	n := unsafe.Sizeof(entry{})
+	expect.True(t, n == 64, "an entry has %d bytes, want 64", n)
 }
 
 // Random codes: no panic, and wherever they fit a rule, the rule does what

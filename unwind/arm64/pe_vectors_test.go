@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/pevec"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -68,9 +69,8 @@ func TestPERules(t *testing.T) {
 				t.Skip("SKIPPED-CHECK: ", err)
 			}
 			t.Logf("arm64-%s: %d points, %d by a packed rule too", file, points, compiled)
-			if err != nil || compiled < points/2 {
-				t.Errorf("%v: only %d of %d points have a rule", err, compiled, points)
-			}
+			expect.True(t, err == nil && compiled >= points/2,
+				"%v: only %d of %d points have a rule", err, compiled, points)
 		})
 	}
 }

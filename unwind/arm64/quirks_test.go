@@ -5,6 +5,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -71,15 +72,13 @@ func TestPopped(t *testing.T) {
 			}
 			s.set(sp0+64, 19)
 			s.set(sp0+8, codeCall)
-			if r := u.lookup(unwind.Address{IP: regs.PC, Exact: true}); r.Kind() != c.kind {
-				t.Errorf("rule %v", r.Kind())
-			}
+			r := u.lookup(unwind.Address{IP: regs.PC, Exact: true})
+			expect.True(t, r.Kind() == c.kind, "rule %v", r.Kind())
 			var f unwind.Frame
 			_, stop := stepOf(u, &regs, true, s.window(), nil, &f)
-			if stop != unwind.StopNone || regs.PC != codeCall || regs.Sp != c.sp || regs.X[19] != c.x19 ||
-				regs.Known>>19&1 == 0 {
-				t.Errorf("%v: pc %#x, sp %#x, x19 %#x", stop, regs.PC, regs.Sp, regs.X[19])
-			}
+			expect.True(t, stop == unwind.StopNone && regs.PC == codeCall && regs.Sp == c.sp &&
+				regs.X[19] == c.x19 && regs.Known>>19&1 != 0,
+				"%v: pc %#x, sp %#x, x19 %#x", stop, regs.PC, regs.Sp, regs.X[19])
 		})
 	}
 }

@@ -76,9 +76,8 @@ func TestEmulatorBranches(t *testing.T) {
 		0x36f80040: 8, 0x37ffffe0: -4, // tbz, tbnz of bit 31
 	} {
 		var e emulator
-		if how, by := e.run(w, nil); how != flowBranch || by != want {
-			t.Errorf("%#x: %v by %d, want %d", w, how, by, want)
-		}
+		how, by := e.run(w, nil)
+		expect.True(t, how == flowBranch && by == want, "%#x: %v by %d, want %d", w, how, by, want)
 	}
 }
 

@@ -90,9 +90,8 @@ func TestStepCFI(t *testing.T) {
 			if k := u.lookup(unwind.Address{IP: at(0), Exact: !e.ret}).Kind(); k != e.kind || stop != e.stop {
 				t.Fatalf("rule %v, stop %v; want %v, %v", k, stop, e.kind, e.stop)
 			}
-			if f.IP != before.PC || f.SP != before.Sp || f.FP != before.X[29] || f.Exact == e.ret {
-				t.Errorf("frame %+v", f)
-			}
+			expect.True(t, f.IP == before.PC && f.SP == before.Sp && f.FP == before.X[29] && f.Exact != e.ret,
+				"frame %+v", f)
 			if stop != unwind.StopNone {
 				expect.True(t, r == before && f.CFA == 0, "a failed step changed something")
 				return
@@ -114,10 +113,8 @@ func TestUndefinedVector(t *testing.T) {
 	s, r := newStack(), start(at(0), sp0)
 	s.set(sp0+24, codeCall)
 	var f unwind.Frame
-	if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != unwind.StopNone || known(&r, 32) ||
-		!known(&r, 33) {
-		t.Errorf("%v, known %#x", stop, r.Known)
-	}
+	_, stop := stepOf(u, &r, true, s.window(), nil, &f)
+	expect.True(t, stop == unwind.StopNone && !known(&r, 32) && known(&r, 33), "%v, known %#x", stop, r.Known)
 }
 
 // Code without unwind data, entered at each instruction.
@@ -177,9 +174,8 @@ func TestStepByCode(t *testing.T) {
 			if stop != unwind.StopNone {
 				return
 			}
-			if r.PC != codeCall || r.Sp != sp0+c.pushed || r.X[29] != fp || u.by != unwind.TrustLeaf {
-				t.Errorf("caller %#x/%#x fp %#x, trust %v", r.PC, r.Sp, r.X[29], u.by)
-			}
+			expect.True(t, r.PC == codeCall && r.Sp == sp0+c.pushed && r.X[29] == fp &&
+				u.by == unwind.TrustLeaf, "caller %#x/%#x fp %#x, trust %v", r.PC, r.Sp, r.X[29], u.by)
 		})
 	}
 }
@@ -209,21 +205,17 @@ func TestSigreturn(t *testing.T) {
 		r := start(c.pc, sp0)
 		var f unwind.Frame
 		exact, stop := stepOf(u, &r, c.exact, s.window(), nil, &f)
-		if stop != unwind.StopNone || !exact || f.Kind != unwind.KindSignal || r.PC != at(0) ||
-			r.Sp != sp0+0x2000 {
-			t.Fatalf("%s: %v exact %v %v at %#x/%#x", c.name, stop, exact, f.Kind, r.PC, r.Sp)
-		}
-		if r.X[0] != 0x7700 || r.X[30] != 0x771e || r.D[0] != 0x8808 || r.D[7] != 0x880f ||
-			r.Known != 1<<31-1|0xff<<32 {
-			t.Errorf("%s: x0 %#x x30 %#x d8 %#x known %#x", c.name, r.X[0], r.X[30], r.D[0], r.Known)
-		}
+		must.True(t, stop == unwind.StopNone && exact && f.Kind == unwind.KindSignal && r.PC == at(0) &&
+			r.Sp == sp0+0x2000, "%s: %v exact %v %v at %#x/%#x", c.name, stop, exact, f.Kind, r.PC, r.Sp)
+		expect.True(t, r.X[0] == 0x7700 && r.X[30] == 0x771e && r.D[0] == 0x8808 && r.D[7] == 0x880f &&
+			r.Known == 1<<31-1|0xff<<32,
+			"%s: x0 %#x x30 %#x d8 %#x known %#x", c.name, r.X[0], r.X[30], r.D[0], r.Known)
 	}
 	s.set(sp0+sigRecords, 0x53569000) // a record of size 0 ends the search
 	r := start(sp0-16, sp0)
 	var f unwind.Frame
-	if _, stop := stepOf(u, &r, false, s.window(), nil, &f); stop != unwind.StopNone || r.Known != 1<<31-1 {
-		t.Errorf("%v, known %#x", stop, r.Known)
-	}
+	_, stop := stepOf(u, &r, false, s.window(), nil, &f)
+	expect.True(t, stop == unwind.StopNone && r.Known == 1<<31-1, "%v, known %#x", stop, r.Known)
 }
 
 // A trampoline at the beginning of a page is found, although its look-up address, in the code
@@ -244,10 +236,9 @@ func TestSigreturnBehindManagedCode(t *testing.T) {
 	}{{"behind it", page, unwind.StopNone}, {"in it", page - 32, unwind.NoInfo}} {
 		r := start(c.pc, sp0)
 		var f unwind.Frame
-		if exact, stop := stepOf(u, &r, false, s.window(), nil, &f); stop != c.stop ||
-			exact != (stop == unwind.StopNone) {
-			t.Errorf("%s: %v, exact %v", c.name, stop, exact)
-		}
+		exact, stop := stepOf(u, &r, false, s.window(), nil, &f)
+		expect.True(t, stop == c.stop && exact == (stop == unwind.StopNone),
+			"%s: %v, exact %v", c.name, stop, exact)
 	}
 }
 

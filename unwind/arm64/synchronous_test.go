@@ -211,10 +211,9 @@ func TestRestoredLate(t *testing.T) {
 			}
 			return now + n
 		}
-		if got, want := [3]uint64{regs.X[19], regs.D[1], regs.D[2]},
-			[3]uint64{value(19, loaded.x19), value(9, loaded.d9), value(10, loaded.d10)}; got != want {
-			t.Errorf("at %d: x19, d9, d10 %#x, want %#x", at, got, want)
-		}
+		got, want := [3]uint64{regs.X[19], regs.D[1], regs.D[2]},
+			[3]uint64{value(19, loaded.x19), value(9, loaded.d9), value(10, loaded.d10)}
+		expect.True(t, got == want, "at %d: x19, d9, d10 %#x, want %#x", at, got, want)
 		if stop != unwind.StopNone || regs.PC != codeCall || regs.Sp != sp0+48 || regs.Known>>32&7 != 7 {
 			t.Errorf("at %d: %v, pc %#x, sp %#x, known %#x", at, stop, regs.PC, regs.Sp, regs.Known)
 		}
@@ -222,7 +221,6 @@ func TestRestoredLate(t *testing.T) {
 	undefined := []byte{0x0e, 32, 0x07, 30} // x30
 	u, s, regs := unwinder(partsTable(t, part{code, undefined})), newStack(), start(codeLo+4, sp0)
 	var f unwind.Frame
-	if _, stop := stepOf(u, &regs, true, s.window(), nil, &f); stop != unwind.EndOfStack {
-		t.Errorf("a root that loads x30: %v", stop)
-	}
+	_, stop := stepOf(u, &regs, true, s.window(), nil, &f)
+	expect.True(t, stop == unwind.EndOfStack, "a root that loads x30: %v", stop)
 }

@@ -64,10 +64,9 @@ func TestWalkEnds(t *testing.T) {
 			r := start(at(0), sp0)
 			out := make([]unwind.Frame, c.out)
 			n, exact, stop := walkOf(u, &r, true, unwind.TrustContext, s.window(), &c.bounds, out)
-			if n != c.n || stop != c.stop || r.PC != c.pc || r.Sp != c.sp || exact != (n == 0) {
-				t.Fatalf("%d frames, %v, exact %v, at %#x/%#x; want %d, %v, %#x/%#x", n, stop, exact, r.PC,
-					r.Sp, c.n, c.stop, c.pc, c.sp)
-			}
+			must.True(t, n == c.n && stop == c.stop && r.PC == c.pc && r.Sp == c.sp && exact == (n == 0),
+				"%d frames, %v, exact %v, at %#x/%#x; want %d, %v, %#x/%#x", n, stop, exact, r.PC, r.Sp, c.n,
+				c.stop, c.pc, c.sp)
 			for i, f := range out[:n] {
 				trust := unwind.TrustCFI
 				if i == 0 {
@@ -128,10 +127,9 @@ func TestFramePointer(t *testing.T) {
 				expect.Equal(t, r, before, "a failed step changed the registers")
 				return
 			}
-			if r.PC != c.lr&(1<<48-1) || r.Sp != c.fp+16 || r.X[29] != s.word(c.fp) ||
-				r.Known != 1<<29|1<<30 || f.CFA != 0 {
-				t.Errorf("caller %#x/%#x fp %#x known %#x CFA %#x", r.PC, r.Sp, r.X[29], r.Known, f.CFA)
-			}
+			expect.True(t, r.PC == c.lr&(1<<48-1) && r.Sp == c.fp+16 && r.X[29] == s.word(c.fp) &&
+				r.Known == 1<<29|1<<30 && f.CFA == 0,
+				"caller %#x/%#x fp %#x known %#x CFA %#x", r.PC, r.Sp, r.X[29], r.Known, f.CFA)
 			expect.Equal(t, u.by, unwind.TrustFramePointer, "trust")
 		})
 	}
@@ -145,9 +143,8 @@ func TestDoubtStays(t *testing.T) {
 	s.set(sp0+40, at(1))
 	var out [8]unwind.Frame
 	n, _, stop := walkOf(u, &r, true, unwind.TrustContext, s.window(), &unwind.Bounds{Guess: true}, out[:])
-	if n != 3 || stop != unwind.EndOfStack || !out[1].Trust.Doubtful() || !out[2].Trust.Doubtful() {
-		t.Errorf("%d frames, %v, %v %v", n, stop, out[1].Trust, out[2].Trust)
-	}
+	expect.True(t, n == 3 && stop == unwind.EndOfStack && out[1].Trust.Doubtful() && out[2].Trust.Doubtful(),
+		"%d frames, %v, %v %v", n, stop, out[1].Trust, out[2].Trust)
 }
 
 // Stacks made to trap a walker end in bounded time with a reason.
@@ -267,9 +264,8 @@ func agree(t *testing.T, u, plain *Unwinder, r Registers, mem *memory.Window) un
 	var out, out2 [80]unwind.Frame
 	n, exact, stop := walkOf(u, &r, true, unwind.TrustContext, mem, &b, out[:])
 	n2, exact2, stop2 := walkOf(plain, &r2, true, unwind.TrustContext, mem, &b, out2[:])
-	if n != n2 || exact != exact2 || stop != stop2 || out != out2 || r != r2 {
-		t.Errorf("with cache %d frames, %v; without %d, %v", n, stop, n2, stop2)
-	}
+	expect.True(t, n == n2 && exact == exact2 && stop == stop2 && out == out2 && r == r2,
+		"with cache %d frames, %v; without %d, %v", n, stop, n2, stop2)
 	for i := 1; i < n; i++ {
 		if out[i].SP < out[i-1].SP && out[i-1].Kind != unwind.KindSignal {
 			t.Errorf("frame %d: SP fell from %#x to %#x", i, out[i-1].SP, out[i].SP)
@@ -317,12 +313,11 @@ func TestNoAllocationsRecorded(t *testing.T) {
 		}
 		var out [256]unwind.Frame
 		b := unwind.Bounds{Guess: true}
-		if a := testing.AllocsPerRun(2, func() {
+		a := testing.AllocsPerRun(2, func() {
 			regs := r.reg
 			r.u.flush()
 			walkOf(r.u, &regs, true, unwind.TrustContext, r.mem, &b, out[:])
-		}); a != 0 {
-			t.Errorf("%s: %v allocations", r.s.ID, a)
-		}
+		})
+		expect.True(t, a == 0, "%s: %v allocations", r.s.ID, a)
 	})
 }

@@ -29,18 +29,15 @@ func (foreign) SystemV() bool                 { return true }
 // TestImage: a module asks its image, whatever its format. Without an image it has no answers.
 func TestImage(t *testing.T) {
 	m := Module{Bias: 0x1000, Image: foreign{}}
-	if b := m.Bytes(0x1042, 8); len(b) != 1 || b[0] != 0x42 {
-		t.Errorf("bytes %v", b)
-	}
-	if at, ok := m.Entry(); !ok || at != 0x1030 || m.CFIBias() != 0xf00 || !m.SystemV() ||
-		!m.Starts(0x1020) || m.Starts(0x1021) {
-		t.Errorf("entry %#x %v, CFI at %#x", at, ok, m.CFIBias())
-	}
+	b := m.Bytes(0x1042, 8)
+	expect.True(t, len(b) == 1 && b[0] == 0x42, "bytes %v", b)
+	at, ok := m.Entry()
+	expect.True(t, ok && at == 0x1030 && m.CFIBias() == 0xf00 && m.SystemV() && m.Starts(0x1020) &&
+		!m.Starts(0x1021), "entry %#x %v, CFI at %#x", at, ok, m.CFIBias())
 	none := Module{Bias: 0x1000}
-	if _, ok := none.Entry(); ok || none.Bytes(0x1000, 8) != nil || none.CFIBias() != 0x1000 ||
-		none.SystemV() || none.Starts(0x1000) {
-		t.Error("a module without an image answers")
-	}
+	_, ok = none.Entry()
+	expect.True(t, !ok && none.Bytes(0x1000, 8) == nil && none.CFIBias() == 0x1000 && !none.SystemV() &&
+		!none.Starts(0x1000), "a module without an image answers")
 }
 
 // A PE image's answers about its functions and bytes.
@@ -49,21 +46,17 @@ func TestPEImage(t *testing.T) {
 	f := pe.FromBlocks(pe.MachineAMD64, entry,
 		[]pe.Block{{RVA: 0x1000, Data: []byte{1, 2, 3}}, {RVA: 0x3000, Data: []byte{1, 0, 0, 0}}})
 	m := Module{Bias: 0x7000_0000, PE: f}
-	if b := m.Bytes(0x7000_1001, 8); len(b) != 2 || b[0] != 2 {
-		t.Errorf("bytes %v", b)
-	}
+	b := m.Bytes(0x7000_1001, 8)
+	expect.True(t, len(b) == 2 && b[0] == 2, "bytes %v", b)
 	for addr, want := range map[uint64]bool{0x7000_1000: true, 0x7000_1001: false,
 		0x8_7000_1000: false, 0x1000: false} {
-		if m.Starts(addr) != want {
-			t.Errorf("%#x: starts %v", addr, !want)
-		}
+		expect.True(t, m.Starts(addr) == want, "%#x: starts %v", addr, !want)
 	}
 	expect.True(t, !m.SystemV() && m.Bytes(0x8_7000_1000, 8) == nil,
 		"a PE image of more than 4 GiB, or of System V")
-	if n := testing.AllocsPerRun(10,
-		func() { m.Bytes(0x7000_1000, 2); m.Starts(0x7000_1000); m.CFIBias() }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	n := testing.AllocsPerRun(10,
+		func() { m.Bytes(0x7000_1000, 2); m.Starts(0x7000_1000); m.CFIBias() })
+	expect.True(t, n == 0, "%v allocations", n)
 }
 
 func TestLoadELF(t *testing.T) {
@@ -72,13 +65,10 @@ func TestLoadELF(t *testing.T) {
 		t.Skip("SKIPPED-CHECK: no x86-64 libc on this host")
 	}
 	m := LoadELF(7, libc, 0x1000, 0x2000, 0x1000)
-	if m.Err != nil || m.ID != 7 || m.Start != 0x1000 || m.End != 0x2000 || m.Bias != 0x1000 ||
-		m.Path != libc {
-		t.Fatalf("%+v", m)
-	}
-	if m.CFI == nil || m.CFI.Len() < 1000 || m.CFI.Arch() != context.ArchAMD64 || m.BuildID == "" {
-		t.Errorf("no frames or no build id: %q", m.BuildID)
-	}
+	must.True(t, m.Err == nil && m.ID == 7 && m.Start == 0x1000 && m.End == 0x2000 && m.Bias == 0x1000 &&
+		m.Path == libc, "%+v", m)
+	expect.True(t, m.CFI != nil && m.CFI.Len() >= 1000 && m.CFI.Arch() == context.ArchAMD64 &&
+		m.BuildID != "", "no frames or no build id: %q", m.BuildID)
 }
 
 func TestLoadELFFails(t *testing.T) {
@@ -87,9 +77,8 @@ func TestLoadELFFails(t *testing.T) {
 	must.Do(t, os.WriteFile(text, []byte("not an image"), 0o600))
 	for _, path := range []string{text, filepath.Join(dir, "none"), dir} {
 		m := LoadELF(1, path, 16, 32, 0)
-		if m.Err == nil || m.CFI != nil || m.ELF != nil || m.Start != 16 || m.End != 32 {
-			t.Errorf("%s: %+v", path, m)
-		}
+		expect.True(t, m.Err != nil && m.CFI == nil && m.ELF == nil && m.Start == 16 && m.End == 32,
+			"%s: %+v", path, m)
 	}
 }
 
@@ -132,26 +121,20 @@ func TestLoadPE(t *testing.T) {
 	must.True(t, m.CFI != nil, "the .eh_frame of a PE image is not loaded")
 	for rva, want := range map[uint64]cfi.Reason{0x2000: cfi.None, 0x203f: cfi.None,
 		0x2040: cfi.NoInfo, 0x1fff: cfi.NoInfo} {
-		if _, why := m.CFI.Find(rva + m.PE.ImageBase()); why != want {
-			t.Errorf("%#x: %v, want %v", rva, why, want)
-		}
+		_, why := m.CFI.Find(rva + m.PE.ImageBase())
+		expect.True(t, why == want, "%#x: %v, want %v", rva, why, want)
 	}
-	if m := LoadPE(7, path, peTestLoad, peTestLoad+0x1000); m.End != peTestLoad+0x1000 {
-		t.Errorf("end %#x, want the caller's", m.End)
-	}
+	m = LoadPE(7, path, peTestLoad, peTestLoad+0x1000)
+	expect.True(t, m.End == peTestLoad+0x1000, "end %#x, want the caller's", m.End)
 }
 
 // TestLoadPEOther: an image of an architecture that is not read has no tables,
 // but its range is known.
 func TestLoadPEOther(t *testing.T) {
-	if m := LoadPE(1, writePE(t, 0x14c, mingwFrame()), peTestLoad, 0); m.Err != nil || m.CFI != nil ||
-		m.End != peTestLoad+0x3000 {
-		t.Errorf("%+v", m)
-	}
-	if m := LoadPE(1, filepath.Join(tempdir.New(t), "none"), peTestLoad, peTestLoad+0x1000); m.Err == nil ||
-		m.PE != nil || m.End != peTestLoad+0x1000 {
-		t.Errorf("%+v", m)
-	}
+	m := LoadPE(1, writePE(t, 0x14c, mingwFrame()), peTestLoad, 0)
+	expect.True(t, m.Err == nil && m.CFI == nil && m.End == peTestLoad+0x3000, "%+v", m)
+	m = LoadPE(1, filepath.Join(tempdir.New(t), "none"), peTestLoad, peTestLoad+0x1000)
+	expect.True(t, m.Err != nil && m.PE == nil && m.End == peTestLoad+0x1000, "%+v", m)
 }
 
 func TestSameModules(t *testing.T) {
@@ -192,9 +175,8 @@ func TestWithJIT(t *testing.T) {
 	ranges[0] = memory.Range{Start: 1, End: 1 << 62} // the table has a copy
 	for addr, want := range map[uint64]bool{0xfff: false, 0x1000: true, 0x1fff: true, 0x2000: false,
 		0x3000: true, 0x4000: false, 0x150: false} {
-		if now.IsJIT(addr) != want || was.IsJIT(addr) {
-			t.Errorf("%#x: %v, want %v", addr, now.IsJIT(addr), want)
-		}
+		expect.True(t, now.IsJIT(addr) == want && !was.IsJIT(addr),
+			"%#x: %v, want %v", addr, now.IsJIT(addr), want)
 	}
 	expect.True(t, now.Generation() == 7 && now.IsManaged(0x150), "the rest of the table changed")
 }

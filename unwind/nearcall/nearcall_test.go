@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"golang.org/x/arch/arm64/arm64asm"
 	"golang.org/x/arch/x86/x86asm"
 )
@@ -32,9 +33,8 @@ func TestAMD64AllOperands(t *testing.T) {
 			if in.Len > 2 && AMD64(code[:in.Len-1]) {
 				t.Fatalf("% x: cut short it is still a call", code[:in.Len-1])
 			}
-			if !AMD64(append([]byte{0xcc, 0x41}, code[:in.Len]...)) {
-				t.Fatalf("% x: not behind other bytes", code[:in.Len])
-			}
+			must.True(t, AMD64(append([]byte{0xcc, 0x41}, code[:in.Len]...)),
+				"% x: not behind other bytes", code[:in.Len])
 		}
 	}
 	expect.Equal(t, calls, 32*256, "calls")

@@ -53,24 +53,20 @@ func TestAnswerers(t *testing.T) {
 	tasks, _ := os.ReadDir("/proc/self/task")
 	expect.True(t, len(seen) == len(c.list) && len(seen) != 0 && len(seen) <= len(tasks),
 		"%d threads listed %d times, of %d", len(seen), len(c.list), len(tasks))
-	if _, ok := c.Reader(len(c.list)); ok {
-		t.Error("there is one behind the last")
-	}
+	_, ok = c.Reader(len(c.list))
+	expect.True(t, !ok, "there is one behind the last")
 	both := &Readers{pid: pid, sig: func() (int, int) { return urgent, 50 }}
 	both.choose()
-	if n := slices.IndexFunc(both.list, func(a probe.Reader) bool { return a.Signal == 50 }); n < 1 ||
-		n > bestFew {
-		t.Errorf("the other signal is tried as number %d", n)
-	}
+	n := slices.IndexFunc(both.list, func(a probe.Reader) bool { return a.Signal == 50 })
+	expect.True(t, n >= 1 && n <= bestFew, "the other signal is tried as number %d", n)
 	expect.True(t, c.Living(), "this process is not there")
 	cmd := exec.Command("sleep", "100")
 	must.Do(t, cmd.Start())
 	other := &Readers{pid: strconv.Itoa(cmd.Process.Pid), sig: c.sig}
 	time.Sleep(10 * time.Millisecond)
 	expect.True(t, !other.Living(), "a program without our handlers is taken for the one that was opened")
-	if _, ok := other.Reader(0); !ok {
-		t.Error("SIGURG, which does no harm, is not sent")
-	}
+	_, ok = other.Reader(0)
+	expect.True(t, ok, "SIGURG, which does no harm, is not sent")
 	other.sig = func() (int, int) { return 0, 50 }
 	other.choose()
 	if _, ok := other.Reader(0); ok || len(other.list) != 1 {
@@ -78,7 +74,6 @@ func TestAnswerers(t *testing.T) {
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
-	if _, ok := other.Reader(0); ok {
-		t.Error("a process that has ended is asked")
-	}
+	_, ok = other.Reader(0)
+	expect.True(t, !ok, "a process that has ended is asked")
 }
