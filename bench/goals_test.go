@@ -36,7 +36,7 @@ var goals = []goal{
 	{work: "1,500 stacks of a C++ compiler, once", limit: 0.6, unit: "x framehop",
 		figure: besideFastest("compiler/cold", "framehop"), why: noFramehop},
 	{work: "the same, p99, just copied", limit: 20, unit: "us", figure: of(tails, "compiler")},
-	{work: "the same, p99, from main memory", limit: 20, unit: "us", figure: of(farTails, "compiler")},
+	{work: "the same, p99, not just copied", limit: 20, unit: "us", figure: of(farTails, "compiler")},
 	{work: "native frames of a .NET process, once", limit: 0.035, unit: "x libunwind",
 		figure: beside("dotnet-0/cold", "libunwind")},
 	{work: "JIT-compiled frame, hot", limit: 10, unit: "ns/frame",

@@ -55,8 +55,8 @@ func TestDeep(t *testing.T) {
 // A sampler's worst walks matter more than its mean: each stack once, from an empty cache. A sampler walks a
 // stack right after it was copied, so the words of the stack are in the processor's caches.
 
-// tails are the 99th percentiles of this run, us by name of the input. farTails are those of stacks whose
-// words are in main memory.
+// tails are the 99th percentiles of this run, us by name of the input. farTails are those of stacks that were
+// not copied just before, so that their words are mostly in main memory.
 var tails, farTails = map[string]float64{}, map[string]float64{}
 
 // tailRounds is how often each stack is walked. The fastest walk counts: whatever else runs on the machine
@@ -67,6 +67,7 @@ const tailRounds = 9
 // each stack is copied before its walk, which is not timed.
 func (s *side) times(copied bool) []float64 {
 	us := make([]float64, len(s.file.Stacks))
+	defer func(mems []*memory.Window) { s.mems = mems }(slices.Clone(s.mems))
 	var room []byte
 	for round := range tailRounds {
 		s.empty(false)
@@ -85,7 +86,7 @@ func (s *side) times(copied bool) []float64 {
 	return us
 }
 
-// copy copies stack i to room and walks the copy from now on. It returns the room, which may have grown.
+// copy copies stack i to room, and makes the next walk use the copy. It returns room, which may have grown.
 func (s *side) copy(i int, room []byte) []byte {
 	runs := slices.Clone(s.file.Stacks[i].Runs)
 	for _, r := range runs {
@@ -115,8 +116,8 @@ func BenchmarkTail(b *testing.B) {
 			}
 			farTails[c.name] = percentile99(s.times(false))
 			tails[c.name] = percentile99(s.times(true))
-			b.ReportMetric(farTails[c.name], "far-p99-us")
-			b.ReportMetric(tails[c.name], "p99-us")
+			b.ReportMetric(farTails[c.name], "p99-us")
+			b.ReportMetric(tails[c.name], "copied-p99-us")
 		})
 	}
 }

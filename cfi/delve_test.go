@@ -66,8 +66,8 @@ func TestDelve(t *testing.T) {
 		total += o.rows
 		t.Logf("%s: %d rows, %d agree; excluded: %d restored, %d val_offset, %d CIE expressions, %d unknown opcodes",
 			path, o.rows, o.agree, o.restored, o.valOffset, o.expr, o.unknown)
-		for i, w := range o.wrong {
-			expect.True(t, i >= 5, "%v", w)
+		for _, w := range o.wrong[:min(5, len(o.wrong))] {
+			t.Error(w)
 		}
 		expect.True(t, o.rows != 0 && o.agree >= o.rows/3 && len(o.wrong) == 0,
 			"%s: %d of %d rows agree, %d do not", path, o.agree, o.rows, len(o.wrong))

@@ -16,12 +16,13 @@ func (c *Callers) Follow(object uint64, late bool) {
 	c.Read(e.to)
 }
 
-// Thread is Read for the managed Thread at an address. It returns the ids of the thread's current Activity.
-// They count only if still, which Thread calls last, reports that the thread has not run on.
+// Thread reads the managed Thread at address object, and returns the ids of its current Activity. If it has
+// one, Thread then calls still, and returns zero IDs if still returns false: the thread has run meanwhile.
 func (c *Callers) Thread(object uint64, still func() bool) IDs {
 	e := entries{to: c.reader[:0]}
 	c.follow(&e, object, EntryThread)
 	c.Read(e.to)
+	// still may call Follow, which replaces c.ids.
 	ids := c.ids
 	if ids == (IDs{}) || !still() {
 		return IDs{}

@@ -141,7 +141,7 @@ func TestSignalsGoOn(t *testing.T) {
 	opt.PIDFile = pidFile
 	done, out := follow(t, opt)
 	_, err := os.Stat(pidFile)
-	expect.True(t, err == nil, "%v", err)
+	expect.Equal(t, err, nil)
 	for _, c := range []struct {
 		sig  syscall.Signal
 		want string

@@ -142,7 +142,7 @@ func TestRecordDefaultsAndJSON(t *testing.T) {
 	}
 	for _, n := range []string{"seedwalk.html", "seedwalk.pb.gz", "seedwalk.swrec"} {
 		_, err := os.Stat(filepath.Join(dir, n))
-		expect.True(t, err == nil, "%v", err)
+		expect.Equal(t, err, nil)
 	}
 }
 

@@ -74,7 +74,7 @@ func TestWaitsClosedPipe(t *testing.T) {
 	cmd.Env = append(os.Environ(), "SEEDWALK_TEST_AS=tool", "TMPDIR="+tmp)
 	cmd.Stderr = w
 	err = cmd.Run()
-	expect.True(t, err == nil, "%v", err)
+	expect.Equal(t, err, nil)
 	left, err := os.ReadDir(tmp)
 	expect.True(t, err == nil && len(left) == 0, "left behind: %v, %v", left, err)
 }

@@ -119,7 +119,7 @@ func New(data []byte) (*Core, error) {
 		}
 		switch typ {
 		case ptLoad:
-			c.load(vaddr, memsz, off, filesz, mayExecute(flags, filesz))
+			c.load(vaddr, memsz, off, filesz, flags&1 != 0)
 		case ptNote:
 			c.notes(off, filesz)
 		}
@@ -179,13 +179,6 @@ func (c *Core) header() (phoff, phentsize, phnum uint64, err error) {
 		}
 	}
 	return phoff, phentsize, phnum, nil
-}
-
-// mayExecute reports whether a segment may be executable. createdump (.NET 9) adds the page of each thread's
-// instruction pointer without permissions.
-func mayExecute(flags uint32, filesz uint64) bool {
-	const executable, all = 1, 1 | 2 | 4
-	return flags&executable != 0 || flags&all == 0 && filesz > 0
 }
 
 // load adds a segment. If the file ends inside the segment, load keeps the part that is there.

@@ -172,17 +172,29 @@ func damageFiles(b []byte, count uint64) []byte {
 	return b
 }
 
-// Memory without permissions may be code if the core has its bytes. Other cores have reserved memory without
-// permissions, and no bytes of it.
-func TestMemoryWithoutPermissions(t *testing.T) {
-	c := elfasm.Core{Machine: 62, Parts: []elfasm.CorePart{
-		{Addr: 0x5000, Size: 0x1000, Data: []byte("a thread's code")},
-		{Addr: 0x7000, Size: 0x1000},
-		{Flags: 4, Addr: 0x9000, Size: 0x1000, Data: []byte("constants")},
-	}}
-	c.Thread(100, 11, make([]uint64, 27)...)
-	core := must.Get(New(c.Bytes()))(t)
-	want := []live.Mapping{{Start: 0x5000, End: 0x6000, Exec: true}, {Start: 0x7000, End: 0x8000},
-		{Start: 0x9000, End: 0xa000}}
-	expect.True(t, slices.Equal(core.Maps(), want), "%+v", core.Maps())
+// The page of a thread's instruction pointer is code, whatever its segment says.
+func TestMapsAtThreads(t *testing.T) {
+	at := func(start, end uint64) live.Mapping { return live.Mapping{Start: start, End: end} }
+	code := func(start, end uint64) live.Mapping { return live.Mapping{Start: start, End: end, Exec: true} }
+	for _, c := range []struct {
+		name string
+		ips  []uint64
+		want []live.Mapping
+	}{
+		{"elsewhere", []uint64{0x1000, 0xa000}, []live.Mapping{at(0x5000, 0x9000)}},
+		{"in the first page", []uint64{0x5fff}, []live.Mapping{code(0x5000, 0x6000), at(0x6000, 0x9000)}},
+		{"in the last page", []uint64{0x8000}, []live.Mapping{at(0x5000, 0x8000), code(0x8000, 0x9000)}},
+		{"two in one page, one in another", []uint64{0x7010, 0x6008, 0x6000},
+			[]live.Mapping{at(0x5000, 0x6000), code(0x6000, 0x7000), code(0x7000, 0x8000),
+				at(0x8000, 0x9000)}},
+	} {
+		core := elfasm.Core{Machine: 62, Parts: []elfasm.CorePart{{Addr: 0x5000, Size: 0x4000, Flags: 6}}}
+		for i, ip := range c.ips {
+			regs := make([]uint64, 27)
+			regs[16] = ip
+			core.Thread(100+uint32(i), 11, regs...)
+		}
+		got := must.Get(New(core.Bytes()))(t).Maps()
+		expect.True(t, slices.Equal(got, c.want), "%s: %+v", c.name, got)
+	}
 }

@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/seedwalk/seedwalk/process/live"
@@ -38,7 +39,9 @@ func (c *Core) from(addr uint64) []byte {
 // Maps returns the mappings: the segments, split and named by the list of files, and the parts of mapped
 // files that no segment covers. The core has no permissions of the uncovered parts, so they count as
 // executable. In a segment, a file that begins after the segment's start counts as executable too: createdump
-// joins adjacent mappings of a file, and keeps only the permissions of the first.
+// joins adjacent mappings of a file, and keeps only the permissions of the first. So does the page of a
+// thread's instruction pointer outside of files: createdump may write it with the permissions of the page
+// before.
 func (c *Core) Maps() []live.Mapping {
 	var out []live.Mapping
 	next, free := 0, uint64(0) // the next file, and the first address that no mapping covers yet
@@ -73,6 +76,32 @@ func (c *Core) Maps() []live.Mapping {
 	for ; next < len(c.Files); next++ {
 		f := &c.Files[next]
 		out = appendUnkept(out, f, max(f.Start, free), f.End)
+	}
+	return c.splitAtThreads(out)
+}
+
+// splitAtThreads makes the pages of the threads' instruction pointers executable, in mappings without a file.
+func (c *Core) splitAtThreads(maps []live.Mapping) (out []live.Mapping) {
+	var pages []uint64
+	for i := range c.Threads {
+		pages = append(pages, c.Threads[i].Regs.IP()&^(page-1))
+	}
+	slices.Sort(pages)
+	for _, m := range maps {
+		i, _ := slices.BinarySearch(pages, m.Start)
+		for ; !m.Exec && m.Path == "" && i < len(pages) && pages[i] < m.End; i++ {
+			code := live.Mapping{Start: max(pages[i], m.Start), End: min(pages[i]+page, m.End), Exec: true}
+			if before := (live.Mapping{Start: m.Start, End: code.Start}); before.Start < before.End {
+				out = append(out, before)
+			}
+			if code.Start < code.End { // not the page of another thread, too
+				out = append(out, code)
+			}
+			m.Start = max(m.Start, code.End)
+		}
+		if m.Start < m.End {
+			out = append(out, m)
+		}
 	}
 	return out
 }

@@ -79,7 +79,7 @@ func TestUnloaded(t *testing.T) {
 	runtime.KeepAlive(first)
 	letGo(t, view)
 	err := os.Remove(goes.Path)
-	expect.True(t, err == nil, "%v", err)
+	expect.Equal(t, err, nil)
 
 	loaded = []Loaded{goes} // its file is gone
 	third := l.Table()

@@ -111,7 +111,7 @@ func TestOldRuntime(t *testing.T) {
 		r := run(t, time.Minute,
 			[]string{"SEEDWALK_SOCKET=/nowhere", "SEEDWALK_REFUSED=" + mark}, old, lib, c.version)
 		_, err := os.Stat(mark)
-		expect.True(t, err == nil, "%v", err)
+		expect.Equal(t, err, nil)
 		expect.True(t, r.code == 0 && r.stdout == "80004005\n" && strings.Contains(r.stderr, c.want) &&
 			strings.Count(r.stderr, "\n") == 1, "version %s: %d %q %q", c.version, r.code, r.stdout, r.stderr)
 	}

@@ -124,6 +124,11 @@ func TestStackOfDumps(t *testing.T) {
 					if kind == "withheap" && equal < len(l.Threads) && doubtful == 0 {
 						t.Error("no frame was found by a frame pointer, as methods without unwind data have")
 					}
+					least := len(l.Threads) / 2
+					if runtime == needs.Net9Musl {
+						least = len(l.Threads) / 5 // 7 to 31 of 31 were seen
+					}
+					expect.True(t, kind != "withheap" || equal >= least, "%d stacks are whole", equal)
 				})
 			}
 		})
@@ -132,8 +137,7 @@ func TestStackOfDumps(t *testing.T) {
 
 // sameInCore compares the stacks of a core with those of the live process. Unless they are whole, a stack may
 // end early. Unless all memory is there, a function may lack its name: few of them, if stacks are whole. It
-// returns the number of stacks that are as long as the live ones, and that of frames that are doubtful in the
-// core only.
+// returns how many stacks are as long as the live ones, and how many frames are doubtful only in the core.
 func sameInCore(t *testing.T, l shown, core string, whole, all bool) (equal, doubtful int) {
 	t.Helper()
 	c := stacks(t, "--core", core)

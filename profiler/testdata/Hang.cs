@@ -76,9 +76,9 @@ public static class Hang
 		held.Wait();
 	}
 
-	// The owner of A ends without Monitor.Exit: while three threads wait for A, before anyone else wants it, or
-	// even before its Thread is collected. The waiting threads exist before the collection. A later thread
-	// could get the number of the collected one, and the runtime would take it for the owner of A.
+	// The owner of A ends without Monitor.Exit, while three threads wait for A or before they ask for it. With
+	// collected, its Thread is collected before they ask. The three threads start before that: the runtime
+	// could give a later thread the number of the collected one, and take it for the owner of A.
 	static void Abandoned(bool waited, bool collected)
 	{
 		Counter end = new Counter(1), gate = new Counter(1);

@@ -168,7 +168,7 @@ func TestHostileNames(t *testing.T) {
 		out := written(t, f.Write, p)
 		if f.Name == "pprof" {
 			_, err := profile.ParseData(out)
-			expect.True(t, err == nil, "%v", err)
+			expect.Equal(t, err, nil)
 			continue
 		}
 		if f.Name == "otlp" { // TestOTLP reads it

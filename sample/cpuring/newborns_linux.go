@@ -1,6 +1,8 @@
 package cpuring
 
 import (
+	"cmp"
+	"maps"
 	"math/rand/v2"
 	"sync"
 
@@ -23,6 +25,7 @@ type Newborns struct {
 	mu       sync.Mutex
 	creators map[uint32]*creator
 	births   map[uint32]*Birth
+	closed   map[uint32]*Birth // those whose copies were closed, for some time
 }
 
 // creator has one inheritable clock for each CPU.
@@ -61,7 +64,7 @@ const (
 func NewNewborns(pid int, period uint64) (*Newborns, error) {
 	n := &Newborns{pid: uint32(pid), live: max(copiesLive, copiesHits*period),
 		attr:     perfevent.Attr{Period: period, Regs: true, Stack: newStack, Inherit: true},
-		creators: map[uint32]*creator{}, births: map[uint32]*Birth{}}
+		creators: map[uint32]*creator{}, births: map[uint32]*Birth{}, closed: map[uint32]*Birth{}}
 	if err := n.rings.open(n.attr); err != nil {
 		n.Close()
 		return nil, err
@@ -74,6 +77,8 @@ func (n *Newborns) Born(r *perfevent.Record) *Birth {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	by := n.creators[r.Parent]
+	delete(n.births, r.TID) // of an ended thread with this number
+	delete(n.closed, r.TID)
 	if parent := n.births[r.Parent]; parent != nil { // it also inherits the parent's copies
 		by = parent.by
 	}
@@ -91,14 +96,15 @@ func (n *Newborns) Born(r *perfevent.Record) *Birth {
 	return b
 }
 
-// Of returns the Birth of a thread that may have ended, nil if it has no copies or they have been closed.
-func (n *Newborns) Of(tid uint32) *Birth {
+// BirthOf returns the Birth of a thread, nil if it has none. The thread may have ended, and its copies may
+// have been closed a short time ago.
+func (n *Newborns) BirthOf(tid uint32) *Birth {
 	if n == nil {
 		return nil
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.births[tid]
+	return cmp.Or(n.births[tid], n.closed[tid])
 }
 
 // open opens the clocks of a creator, if there is room for one.
@@ -229,6 +235,7 @@ func (b *Birth) Covers(time uint64) bool {
 func (n *Newborns) turn(now uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	maps.DeleteFunc(n.closed, func(_ uint32, b *Birth) bool { return now-min(b.by.ended, now) >= n.live })
 	for tid, c := range n.creators {
 		creates := now-min(c.last, now) < creatorRests
 		if creates && (len(c.tids) == 0 || now-min(c.opened, now) < n.live) {
@@ -251,6 +258,7 @@ func (n *Newborns) end(tid uint32, c *creator) {
 	for _, tid := range c.tids {
 		if b := n.births[tid]; b != nil && b.by == c {
 			delete(n.births, tid)
+			n.closed[tid] = b
 		}
 	}
 }

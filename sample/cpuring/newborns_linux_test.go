@@ -155,7 +155,8 @@ func threads(t *testing.T) (tids []int) {
 func TestBirth(t *testing.T) {
 	var none *Birth
 	expect.True(t, !none.Covers(1) && !none.first(0), "a thread without copies is covered")
-	n := &Newborns{live: copiesLive, births: map[uint32]*Birth{}, creators: map[uint32]*creator{}, pid: 1}
+	n := &Newborns{live: copiesLive, births: map[uint32]*Birth{}, closed: map[uint32]*Birth{},
+		creators: map[uint32]*creator{}, pid: 1}
 	c := &creator{opened: 100, tids: []uint32{7}}
 	b := &Birth{by: c}
 	n.births[7], n.creators[6] = b, c
@@ -183,4 +184,10 @@ func TestBirth(t *testing.T) {
 	}
 	expect.True(t, !b.Covers(uint64(time.Now().UnixNano())) && b.Covers(c.ended-1),
 		"copies cover what is after their end")
+	n.turn(c.ended + copiesLive - 1)
+	expect.True(t, n.BirthOf(7) == b && n.BirthOf(8) == kid, "births of copies closed before are lost")
+	n.Born(&perfevent.Record{TID: 8, Time: 300})
+	expect.True(t, n.BirthOf(8) == nil, "a new thread has the birth of an ended one with its number")
+	n.turn(c.ended + copiesLive)
+	expect.True(t, n.BirthOf(7) == nil, "a birth is kept for ever")
 }

@@ -144,19 +144,24 @@ func TestFirstHit(t *testing.T) {
 	e, born := bearing(t)
 	e.addForked(born(1))
 	e.addForked(born(2))
+	hit := probe.Record{TID: 2, Why: probe.ClockHit, Time: perfevent.Now(), Regs: make([]uint64, 17)}
+	e.births.rings.Close() // the copies end before the hits are read
+	later := perfevent.Now()
 	for _, c := range []struct {
 		name string
 		tid  uint32
+		time uint64
 		used int64 // processor time at the hit
 		want int
 	}{
-		{"in the first period", 2, e.Period, 0},
-		{"later", 2, e.Period + 1, 1},
-		{"without copies", 1, 1, 1},
+		{"in the first period", 2, hit.Time, e.Period, 0},
+		{"in the second period", 2, hit.Time, e.Period + 1, 1},
+		{"after the copies", 2, later, e.Period, 1},
+		{"without copies", 1, hit.Time, 1, 1},
 	} {
 		e.Stats.Timed = 0
-		e.record(&probe.Record{TID: c.tid, Why: probe.ClockHit, Since: uint64(c.used),
-			Time: perfevent.Now(), Regs: make([]uint64, 17)})
+		hit.TID, hit.Time, hit.Since = c.tid, c.time, uint64(c.used)
+		e.record(&hit)
 		expect.Equal(t, int(e.Stats.Timed), c.want, "%s: hits of a thread that has ended", c.name)
 	}
 }

@@ -382,7 +382,7 @@ func (e *Engine) record(r *probe.Record) {
 	e.ignored = 0
 	t := e.Tasks[r.TID]
 	if t == nil { // the thread has ended
-		t = &threads.Task{TID: r.TID, Stat: -1, Place: -1, Slot: -1, Birth: e.births.rings.Of(r.TID)}
+		t = &threads.Task{TID: r.TID, Stat: -1, Place: -1, Slot: -1, Birth: e.births.rings.BirthOf(r.TID)}
 		defer e.Kernel.Shut(t)
 	}
 	e.Stats.Handler.Add(uint64(r.Nanos))

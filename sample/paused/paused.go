@@ -2,6 +2,7 @@ package paused
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"slices"
 
@@ -251,10 +252,23 @@ func (s *Process) lacks(c *walk.Capture, gap merge.Gap) uint64 {
 		}
 		if s.target.Tables != nil {
 			addr, _ := s.target.Tables.MissingAddr(ip) // 0 if none
+			if addr == 0 && s.walker.Address().Exact {
+				addr = s.lacksCaller(sp)
+			}
 			return addr
 		}
 	}
 	return 0
+}
+
+// lacksCaller is lacks for a thread in a helper of the runtime. The walk leaves the helper only if the word
+// at the stack pointer is an address in a method.
+func (s *Process) lacksCaller(sp uint64) (addr uint64) {
+	var word [8]byte
+	if s.target.Mem.ReadAt(word[:], sp) {
+		addr, _ = s.target.Tables.MissingAddr(binary.LittleEndian.Uint64(word[:]) - 1)
+	}
+	return addr
 }
 
 // missing reports whether a core lacks memory that describes the code at an address.

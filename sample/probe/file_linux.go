@@ -286,8 +286,9 @@ func (f *File) listed(i int32) bool {
 	return false
 }
 
-// SetStack sets the bounds of a thread's own stack, which the handler may copy without checked reads. high
-// never changes, and is stored first: the handler reads low, and then high.
+// SetStack sets the bounds of a thread's own stack, which the handler may copy without checked reads. While a
+// slot has the same thread, high must stay the same. SetStack stores it first, and the handler loads low
+// first: it never sees a low without its high.
 func (f *File) SetStack(i int, low, high uint64) {
 	s := &f.slots[i]
 	atomic.StoreUint64(&s.high, high)

@@ -40,7 +40,7 @@ func startFaults(t *testing.T) (r *target, tell func(what string) string) {
 func answered(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for begin := time.Now(); !done(); time.Sleep(time.Millisecond) {
-		must.True(t, time.Since(begin) <= 20*time.Second, "%v", "no answer: "+what)
+		must.True(t, time.Since(begin) <= 20*time.Second, "no answer: %s", what)
 	}
 }
 

@@ -132,7 +132,7 @@ func startRing(t *testing.T) *ring {
 	binary.LittleEndian.PutUint32(head[8:], Version)
 	binary.LittleEndian.PutUint32(head[unsafe.Offsetof(header{}.arch):], uint32(context.ArchAMD64))
 	_, err := f.WriteAt(head, 0)
-	must.True(t, err == nil, "%v", err)
+	must.Do(t, err)
 	file := must.Get(Open(fd, os.Getpid()))(t)
 	t.Cleanup(func() { file.Close() })
 	const all = "i < SW_SLOTS" // each iteration is a step

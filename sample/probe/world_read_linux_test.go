@@ -103,7 +103,7 @@ func TestReadWorld(t *testing.T) {
 	binary.LittleEndian.PutUint32(head[8:], Version)
 	binary.LittleEndian.PutUint32(head[unsafe.Offsetof(header{}.arch):], uint32(context.ArchAMD64))
 	_, err := file.WriteAt(head, 0)
-	must.True(t, err == nil, "%v", err)
+	must.Do(t, err)
 	f := must.Get(Open(fd, os.Getpid()))(t)
 	defer f.Close()
 	c := cworld.Start(t, map[string]string{"read.c": readC, "read.h": readH, "local.h": localH,

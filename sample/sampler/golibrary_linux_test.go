@@ -44,7 +44,7 @@ func TestGoLibrary(t *testing.T) {
 	expect.Equal(t, GoLibrary(pid, table), "", "our library")
 	own.Path = path
 	own.ELF = nil
-	expect.Equal(t, GoLibrary(pid, table), "", "a program of Go")
+	expect.Equal(t, GoLibrary(pid, table), "", "a library without an ELF file")
 }
 
 // A recording reports the library once, and only in a .NET program.

@@ -71,7 +71,7 @@ func TestBuildRefuses(t *testing.T) {
 	gap.Ops[0].Off = 1
 	for name, fn := range map[string]Func{"no ops": {Name: "f"}, "a gap": gap} {
 		_, err := Build(AMD64, PE, "x", 0, []Func{fn})
-		expect.True(t, err != nil, "%v", name)
+		expect.True(t, err != nil, "%s: built", name)
 	}
 	_, err := Build(AMD64, PE, "x", 0, nil)
 	expect.True(t, err == nil, "an image without functions: %v", err)

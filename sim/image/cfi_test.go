@@ -120,7 +120,7 @@ func TestProgramRefuses(t *testing.T) {
 		"the same on ARM64": {ARM64, byEffects(4, []Effect{{Kind: Add, Reg: 31, Base: 31, Imm: 16}}, nil)},
 	} {
 		_, err := Build(c.a, ELF, "x", 0, []Func{c.fn})
-		expect.True(t, err != nil, "%v", name)
+		expect.True(t, err != nil, "%s: built", name)
 	}
 }
 

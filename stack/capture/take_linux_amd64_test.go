@@ -57,7 +57,7 @@ func TestTake(t *testing.T) {
 	b := f.encode()
 	expect.True(t, !bytes.Contains(b, []byte(secret)), "the environment is in the file")
 	_, err = decode(b)
-	expect.True(t, err == nil, "%v", err)
+	expect.Equal(t, err, nil)
 }
 
 // whole reports whether a walk reached the end of a waiting process's stack.

@@ -175,10 +175,10 @@ func TestRound(t *testing.T) {
 			s := New(&rt, 4)
 			s.Captures[0].Seeded = true // left by an earlier round
 			o := s.Round(c.threads)
-			expect.True(t, o.Captures == 0 || !s.Captures[0].Seeded, "it is left")
+			expect.True(t, o.Captures == 0 || !s.Captures[0].Seeded, "Seeded of an earlier round stays")
 			got := strings.Join(rt.log, ", ")
 			expect.True(t, got == c.want, "calls: %s\nwant:  %s", got, c.want)
-			expect.True(t, o.Captures == c.captures && o.Result == c.result && len(rt.bad) <= 0 &&
+			expect.True(t, o.Captures == c.captures && o.Result == c.result && len(rt.bad) == 0 &&
 				rt.suspended == 0, "outcome %+v, suspended %d, bad %v", o, rt.suspended, rt.bad)
 			var status []clr.CaptureStatus
 			for i := range o.Captures {
@@ -253,7 +253,7 @@ func TestLoading(t *testing.T) {
 			rt.log = nil
 			o := s.Sample(threads(1)[0])
 			got := strings.Join(rt.log, ", ")
-			expect.True(t, got == c.want && o.Advice == c.advice && len(rt.bad) <= 0,
+			expect.True(t, got == c.want && o.Advice == c.advice && len(rt.bad) == 0,
 				"calls: %s, advice %v, bad %v\nwant:  %s, %v", got, o.Advice, rt.bad, c.want, c.advice)
 		})
 	}

@@ -204,7 +204,7 @@ func TestUndoContexts(t *testing.T) {
 			wordAt(at + c.x19), wordAt(at + c.d8)}
 		expect.True(t, got == want && exact && stop == unwind.StopNone,
 			"%s: %x, want %x, exact %v, stop %v", c.name, got, want, exact, stop)
-		expect.Equal(t, !known(&regs, 13), (c.code == 0xeb), "%s: x13 unknown", c.name)
+		expect.Equal(t, !known(&regs, 13), c.code == 0xeb, "%s: x13 unknown", c.name)
 	}
 }
 

@@ -44,7 +44,7 @@ func TestSweep(t *testing.T) {
 	for _, dir := range append(kept, elsewhere, filepath.Join(elsewhere, lockName),
 		living.Dir, living.Path(lockName)) {
 		_, err := os.Lstat(dir)
-		expect.True(t, err == nil, "%v", err)
+		expect.Equal(t, err, nil)
 	}
 	living.Close()
 	second.Close()

@@ -21,6 +21,6 @@ func TestWayWithEvents(t *testing.T) {
 		way := o.Way()
 		expect.True(t, strings.Contains(way, want), "events %q: %s", events, way)
 		loads := strings.Contains(strings.Join(ChildEnviron(&o, "s"), " "), "CORECLR_PROFILER=")
-		expect.Equal(t, loads, (events != ""), "events %q: the profiler is loaded", events)
+		expect.Equal(t, loads, events != "", "events %q: the profiler is loaded", events)
 	}
 }

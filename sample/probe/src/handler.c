@@ -83,7 +83,8 @@ static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *u
 	/* Copy the red zone too: after a pop in an epilogue, unwind data still refers to the word below sp. */
 	if (!s->fs)
 		s->fs = thread_base();
-	uint64_t low = __atomic_load_n(&s->low, __ATOMIC_ACQUIRE), high = __atomic_load_n(&s->high, __ATOMIC_RELAXED); /* in this order */
+	/* File.SetStack stores high before low. Load low first: then high belongs to it. */
+	uint64_t low = __atomic_load_n(&s->low, __ATOMIC_ACQUIRE), high = __atomic_load_n(&s->high, __ATOMIC_RELAXED);
 	uint64_t sp = uc->regs[REG_SP] & ~7ull, from = sp - SW_RED_ZONE, want = 0, below = 0, under = 0, room = 0, at;
 	int own = low && from >= low && sp < high, flags = 0;
 	if (!own && uc->alt_size && sp - uc->alt_sp < uc->alt_size) {

@@ -31,8 +31,9 @@ static int failed;
 static char why[TEXT], first_why[TEXT], outcome[TEXT], outcomes[OUTCOMES][TEXT];
 static int distinct;
 
-/* sim_switch pushes what a function preserves, and pops that of another stack. The last of its KEPT words is
- * where it returns to. Above these words is the return address of a function that was called: CALLED words. */
+/* sim_switch pushes the registers that a call preserves, and pops those of the other stack. That is KEPT
+ * words; the last is the address where it continues. On x86-64, a new stack has one more word, the return
+ * address of its first function (CALLED). */
 void sim_switch(void **save, void *to);
 #ifdef __aarch64__
 enum { KEPT = 20, CALLED = 0 };

@@ -1,10 +1,10 @@
 /* sample/probe/src/handler.c: the tool sets the bounds of the main thread's stack, and sets them again when
  * the stack has grown. Meanwhile the thread takes a signal. ALT 1: on its alternate stack. */
 #ifndef FIBER
-#define FIBER 0 /* the tool then sets those of a fiber's mapping */
+#define FIBER 0 /* the tool sets a fiber's bounds the second time */
 #endif
 #ifndef LATE
-#define LATE 0 /* the tool stores the end behind the start */
+#define LATE 0 /* the tool stores the end after the start */
 #endif
 #include "world.h"
 
@@ -39,7 +39,7 @@ UNSEEN void world_reset(void)
 	unchecked = 0;
 }
 
-/* set is File.SetStack of file_linux.go. With FIBER, it is that of the old source. */
+/* set does what File.SetStack in file_linux.go does. With FIBER, it does what the old version did. */
 static void set(uint64_t low, uint64_t high)
 {
 	struct sw_slot *s = slots(sw_shared);

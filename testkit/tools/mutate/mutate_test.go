@@ -19,7 +19,7 @@ func TestFaultsApply(t *testing.T) {
 	seen, texts := map[string]bool{}, map[string]string{}
 	for _, f := range Faults() {
 		text, err := f.text(root)
-		expect.True(t, err == nil, "%v", err)
+		expect.Equal(t, err, nil)
 		key := f.File + string(text)
 		expect.True(t, err != nil || texts[key] == "", "fault %q is %q again", f.Name, texts[key])
 		texts[key] = f.Name
