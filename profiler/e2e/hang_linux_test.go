@@ -41,8 +41,7 @@ func (h *hung) kind() string {
 // hangOf runs hang; exit code 1 means that something hangs.
 func hangOf(t *testing.T, args ...string) (h hung) {
 	t.Helper()
-	var r result
-	r = seedwalkJSON(t, &h, "hang", args...)
+	r := seedwalkJSON(t, &h, "hang", args...)
 	must.True(t, h.kind() != "", "exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	want := map[bool]int{false: 0, true: 1}[h.Verdicts[0].Hang]
 	expect.True(t, r.code == want, "exit code %d, want %d", r.code, want)
