@@ -39,9 +39,9 @@ func (c *Core) from(addr uint64) []byte {
 // Maps returns the mappings: the segments, split and named by the list of files, and the parts of mapped
 // files that no segment covers. The core has no permissions of the uncovered parts, so they count as
 // executable. In a segment, a file that begins after the segment's start counts as executable too: createdump
-// joins adjacent mappings of a file, and keeps only the permissions of the first. So does the page of a
-// thread's instruction pointer outside of files: createdump may write it with the permissions of the page
-// before.
+// joins adjacent mappings of a file, and keeps only the permissions of the first. Outside of
+// files, the page of a thread's instruction pointer counts as executable: createdump may write it with the
+// permissions of the page before.
 func (c *Core) Maps() []live.Mapping {
 	var out []live.Mapping
 	next, free := 0, uint64(0) // the next file, and the first address that no mapping covers yet
