@@ -52,11 +52,12 @@ func TestDeep(t *testing.T) {
 	}
 }
 
-// A sampler's worst walks matter more than its mean: each stack once, from an empty cache. A sampler walks a
-// stack right after it was copied, so the words of the stack are in the processor's caches.
+// A sampler's slowest walks matter more than the mean. So each stack is walked once, and each round begins
+// with an empty cache of rules. A sampler walks a stack right after copying it, when the words of the stack
+// are in the processor's caches.
 
-// tails are the 99th percentiles of this run, us by name of the input. farTails are those of stacks that were
-// not copied just before, so that their words are mostly in main memory.
+// tails are the 99th percentiles of this run for stacks that were just copied, in us, by name of the input.
+// farTails are those of other stacks, whose words are mostly in main memory.
 var tails, farTails = map[string]float64{}, map[string]float64{}
 
 // tailRounds is how often each stack is walked. The fastest walk counts: whatever else runs on the machine

@@ -558,7 +558,7 @@ static void check_errors(void)
 	sample.taken.context_size = 64;
 	check("a context that is too short", walk_with(&r) == SEEDWALK_BAD_ARGUMENT);
 	r = walk_request(9);
-	check("a layout that is none", walk_with(&r) == SEEDWALK_BAD_ARGUMENT);
+	check("an unknown layout", walk_with(&r) == SEEDWALK_BAD_ARGUMENT);
 	r = walk_request(LAYOUT);
 	uint64_t length = sample.taken.length;
 	sample.taken.length = UINT64_MAX;

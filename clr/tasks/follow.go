@@ -16,8 +16,9 @@ func (c *Callers) Follow(object uint64, late bool) {
 	c.Read(e.to)
 }
 
-// Thread reads the managed Thread at address object, and returns the ids of its current Activity. If it has
-// one, Thread then calls still, and returns zero IDs if still returns false: the thread has run meanwhile.
+// Thread reads the managed Thread at address object, and returns the ids of its current Activity. After
+// reading them, it calls still. If still returns false, the thread has run meanwhile, and Thread returns
+// zero IDs.
 func (c *Callers) Thread(object uint64, still func() bool) IDs {
 	e := entries{to: c.reader[:0]}
 	c.follow(&e, object, EntryThread)

@@ -49,8 +49,8 @@ func reach(sources []uint64, visit func(at uint64) (linked []uint64)) {
 	}
 }
 
-// list follows a list of registrations from its first one, within the bounds. visit returns the next one, and
-// false if there is none at this address.
+// list follows a linked list of registrations from the first one, within the bounds. visit returns the
+// address of the next one. ok is false if it finds no registration at the address that it is given.
 func (t *tokens) list(at uint64, visit func(at uint64) (next uint64, ok bool)) {
 	ok := true
 	for range min(maxRegistrations, allRegistrations-t.read) {

@@ -111,7 +111,7 @@ func TestReportBadInput(t *testing.T) {
 		"a recording of a recording: exit code %d, %q", code, errOut)
 	_, errOut, code, _ = tool(t, "report", "--metric", "heat", path)
 	expect.True(t, code == 2 && strings.Contains(errOut, "it has samples, wall, cpu"),
-		"a metric that is none: exit code %d, %q", code, errOut)
+		"an unknown metric: exit code %d, %q", code, errOut)
 }
 
 // Two recordings of one program show no difference, and the exit code is that of no difference.

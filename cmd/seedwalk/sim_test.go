@@ -205,7 +205,7 @@ func TestRulesWrongUse(t *testing.T) {
 	}{
 		{"a letter wrong", []string{"GetTreadInfo"}, 1, "did you mean GetThreadInfo?"},
 		{"a rule nearly", []string{"tread-destroyed"}, 1, "did you mean thread-destroyed?"},
-		{"an HRESULT that is none", []string{"80139999"}, 1, `nothing is called "80139999"`},
+		{"an unknown HRESULT", []string{"80139999"}, 1, `nothing is called "80139999"`},
 		{"nothing near", []string{"xyzzyxyzzyxyzzyxyzzy"}, 1,
 			`nothing is called "xyzzyxyzzyxyzzyxyzzy"; seedwalk rules lists`},
 		{"a long name", []string{strings.Repeat("x", 100000)}, 1, "nothing is called"},
@@ -248,5 +248,5 @@ func TestRulesOtherWords(t *testing.T) {
 			"%s: exit code %d, %s%s", word, code, out, errOut)
 	}
 	_, _, code, _ := tool(t, "rules", "127")
-	expect.True(t, code == 1, "a slot that is none: exit code %d", code)
+	expect.True(t, code == 1, "a slot that does not exist: exit code %d", code)
 }

@@ -135,9 +135,10 @@ func TestStackOfDumps(t *testing.T) {
 	}
 }
 
-// sameInCore compares the stacks of a core with those of the live process. Unless they are whole, a stack may
-// end early. Unless all memory is there, a function may lack its name: few of them, if stacks are whole. It
-// returns how many stacks are as long as the live ones, and how many frames are doubtful only in the core.
+// sameInCore compares the stacks of a core with those of the live process. If whole is false, a stack may
+// end early. If all is false, a function may have no name; if whole is true, that may be at most one frame
+// in 100. sameInCore returns how many stacks are as long as the live ones, and how many frames are doubtful
+// only in the core.
 func sameInCore(t *testing.T, l shown, core string, whole, all bool) (equal, doubtful int) {
 	t.Helper()
 	c := stacks(t, "--core", core)

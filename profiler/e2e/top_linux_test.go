@@ -126,14 +126,14 @@ func TestTop(t *testing.T) {
 		"SIGTERM": func(m *terminal) { m.cmd.Process.Signal(syscall.SIGTERM) },
 		"Ctrl-C":  func(m *terminal) { m.master.WriteString("\x03") },
 	} {
-		told := onTerminal(t, tool(t), "top", "--no-alloc", pid)
-		before := told.mode()
-		told.expect("Demo.Fibonacci")
-		end(told)
-		told.expect("\x1b[?25h\x1b[?1049l")
-		code := told.ended()
-		expect.True(t, code == 0 && told.mode() == before,
-			"%s: exit code %d, the terminal's mode was %+v and is %+v", name, code, before, told.mode())
+		screen := onTerminal(t, tool(t), "top", "--no-alloc", pid)
+		before := screen.mode()
+		screen.expect("Demo.Fibonacci")
+		end(screen)
+		screen.expect("\x1b[?25h\x1b[?1049l")
+		code := screen.ended()
+		expect.True(t, code == 0 && screen.mode() == before,
+			"%s: exit code %d, the terminal's mode was %+v and is %+v", name, code, before, screen.mode())
 	}
 	if p.gone() { // only then is its error set
 		t.Errorf("the process: %v", p.err)

@@ -132,7 +132,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// Files that are none are refused, newer ones with their version.
+// Files of other kinds are refused. The error for a newer recording names its version.
 func TestRefused(t *testing.T) {
 	for _, text := range []string{"", "S", "SWREC\r", "\x1f\x8b plain gzip", "{}\n      "} {
 		_, err := Read(bytes.NewReader([]byte(text)))

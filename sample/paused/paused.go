@@ -261,8 +261,9 @@ func (s *Process) lacks(c *walk.Capture, gap merge.Gap) uint64 {
 	return 0
 }
 
-// lacksCaller is lacks for a thread in a helper of the runtime. The walk leaves the helper only if the word
-// at the stack pointer is an address in a method.
+// lacksCaller is lacks for a thread that was interrupted in a helper of the runtime, which has no unwind
+// data. The walk takes the word at sp for the return address, but only if it is in a method. lacksCaller
+// returns the address of the missing memory that describes this method, 0 if none is missing.
 func (s *Process) lacksCaller(sp uint64) (addr uint64) {
 	var word [8]byte
 	if s.target.Mem.ReadAt(word[:], sp) {

@@ -286,9 +286,9 @@ func (f *File) listed(i int32) bool {
 	return false
 }
 
-// SetStack sets the bounds of a thread's own stack, which the handler may copy without checked reads. While a
-// slot has the same thread, high must stay the same. SetStack stores it first, and the handler loads low
-// first: it never sees a low without its high.
+// SetStack sets the bounds of a thread's own stack, which the handler may copy without checked reads. While
+// a slot has the same thread, high must stay the same. SetStack stores high before low, and the handler
+// loads low before high. So when the handler loads a new low, the high that it loads next belongs to it.
 func (f *File) SetStack(i int, low, high uint64) {
 	s := &f.slots[i]
 	atomic.StoreUint64(&s.high, high)

@@ -376,8 +376,9 @@ func (a *async) chainOf(object uint64) (chain []tasks.Caller, cut, ok bool) {
 }
 
 // ActivityOf reads the current Activity of a thread. handle is the address of the handle of its managed
-// Thread. It returns the zero Activity if a collection moves objects now, or if still returns false.
-// ActivityOf calls still after it has read the Activity. still reports whether the thread has not run since.
+// Thread. still reports whether the thread has not run since it was copied. ActivityOf calls still after it
+// has read the Activity. It returns the zero Activity if still returns false, or if a collection moves
+// objects now.
 func (a *async) ActivityOf(mem memory.Reader, handle uint64, still func() bool) wire.Activity {
 	var b [8]byte
 	for range 2 { // the handle, and what it refers to

@@ -124,7 +124,7 @@ func (s *ShapeAMD64) refuse(f Format) string {
 		return "alloca without a frame pointer"
 	case s.Leaf && (len(s.Saves)+len(s.SavesXMM)+s.Calls > 0 || s.Alloc != 0 || s.FramePointer ||
 		s.Home && s.SaveByMov || s.Chained || s.MachineFrame):
-		return "a leaf that is none"
+		return "a leaf with a frame, a call, or saved registers"
 	case s.MachineFrame && (s.Home || s.TailJump || s.NoInfo || s.Root):
 		return "a trap handler is not called"
 	case s.FPOffset > 240 || s.FPOffset%16 != 0:

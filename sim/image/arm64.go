@@ -96,7 +96,7 @@ func (s *ShapeARM64) refuse(f Format) string {
 		return "alloca without a frame pointer"
 	case s.Leaf && (s.RegI+s.RegF+s.Calls > 0 || s.FrameSize != 0 || s.Link || s.FramePointer || s.Homing ||
 		s.Fragment || s.Xdata || s.Spread):
-		return "a leaf that is none"
+		return "a leaf with a frame, a call, or saved registers"
 	case f == ELF && (s.Packed || s.Xdata || s.Fragment):
 		return "a shape of Windows in an ELF image"
 	case s.EarlyFP && (s.Layout != LayoutRecordFirst || !s.FramePointer):

@@ -13,7 +13,8 @@ import (
 // from the stack pointer on, are those of the bad context. No witness can distinguish the two. There are
 // three kinds:
 //   - Old frames are still in the holes of large frames.
-//   - The unwind data find a function's caller by the frame pointer, so that the stack pointer may be lower.
+//   - The function's unwind data use only the frame pointer. In such a function, the stack pointer can be
+//     any lower address.
 //   - The return address of an old frame is still the hijack stub. Only the Thread object shows that the
 //     hijack has ended.
 

@@ -12,7 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// oneStep is a walker that steps out of one frame, by the word at the stack pointer.
+// oneStep is a walker that leaves one frame. It takes the word at the stack pointer for the return address.
 type oneStep struct {
 	unwind.Walker
 	bounds unwind.Bounds // of the last walk

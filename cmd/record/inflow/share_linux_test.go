@@ -353,7 +353,7 @@ func TestShareBeforePart(t *testing.T) {
 // The error shows why a recording cannot be joined.
 func TestShareRefuses(t *testing.T) {
 	_, _, err := Join(os.Getpid(), Request{})
-	expect.True(t, err == ErrNoRecording, "nobody listens: %v", err)
+	expect.True(t, err == ErrNoRecording, "a process that is not recorded: %v", err)
 	_, s := shared(t)
 	s.(*sharing).mu.Lock()
 	s.(*sharing).closed = true

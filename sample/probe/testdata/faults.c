@@ -1,6 +1,6 @@
-/* A runtime that is none, as far as its signals go: a bad address is handled on the
- * alternate stack, where its own signal is held back, and left by a jump. It loads the
- * probe as the CLR does, and does what a line of its input says. */
+/* A program that handles faults as the CLR does: on the alternate stack, where SIGSEGV is
+ * blocked, and it leaves the handler by a jump. It loads the probe as the CLR does, and
+ * follows the commands of its input, one a line. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

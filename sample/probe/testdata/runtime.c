@@ -1,5 +1,5 @@
-/* A runtime that is none: it loads the probe as the CLR does, gives it a profiling
- * interface of its own, and delivers events. It says what it saw, a line each. */
+/* A program in place of the CLR: it loads the probe as the CLR does, gives it a profiling
+ * interface, and delivers events. It prints a line for each thing that it sees. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <linux/filter.h>

@@ -1,5 +1,6 @@
 /* sample/probe/src/handler.c: the tool sets the bounds of the main thread's stack, and sets them again when
- * the stack has grown. Meanwhile the thread takes a signal. ALT 1: on its alternate stack. */
+ * the stack has grown. Meanwhile the thread handles a signal, on its own stack (ALT 0) or on its alternate
+ * stack (ALT 1). */
 #ifndef FIBER
 #define FIBER 0 /* the tool sets a fiber's bounds the second time */
 #endif

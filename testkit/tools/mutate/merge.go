@@ -67,7 +67,7 @@ func mergedFaults() []Fault {
 		in("merge-refused", "a refusal leaves no gap", "m.tables == nil && known && m.refused()", "false"),
 		inMerge("managed.go")("merge-cut", "a report that ends early leaves no gap",
 			"\tif m.tables == nil {\n\t\tm.gap(GapCLRCut)\n", "\tif m.tables == nil {\n"),
-		in("merge-capture-status", "a capture that is none is merged", "g := gapOfCapture(m.in.Status)\n",
+		in("merge-capture-status", "a capture that failed is merged", "g := gapOfCapture(m.in.Status)\n",
 			"g := GapNone\n\tif k := gapOfCapture(m.in.Status); k == GapGone {\n\t\tg = k\n\t}\n"),
 		out("merge-no-room", "a stack is written beyond its room", "m.res.N < len(m.out)-1", "true"),
 		out("merge-no-room-for-gap", "no room is kept for the gap",
@@ -96,7 +96,7 @@ func mergedFaults() []Fault {
 	}
 }
 
-// besideFaults are those of architectures, of captures that are none, of guessed steps.
+// besideFaults are those of architectures, of failed captures, of guessed steps.
 func besideFaults() []Fault {
 	arch, gap, managed := inMerge("arch.go"), inMerge("gap.go"), inMerge("managed.go")
 	return []Fault{
