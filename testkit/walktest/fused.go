@@ -1,5 +1,5 @@
-// Package walktest holds what the tests of both walkers share: that Walk says what
-// steps say, on stacks that a test lays out and on recorded ones.
+// Package walktest holds the tests that both walkers share: of made-up and recorded stacks (Lab), random
+// functions (Fused), and two stacks (Leaving). Walk agrees with steps on all of them.
 //
 // Source: the contract of unwind.Walker.
 //

@@ -11,8 +11,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// Recorded is one snapshot ready to walk.
-type Recorded struct {
+// recorded is one snapshot ready to walk.
+type recorded struct {
 	Snapshot *snap.Snapshot
 	Regs     context.Registers
 	Mem      *memory.Window
@@ -22,29 +22,29 @@ type Recorded struct {
 // archNames are those of the recordings.
 var archNames = [...]string{context.ArchAMD64: "x86_64", context.ArchARM64: "aarch64"}
 
-// Snapshots calls fn with every recorded snapshot of an architecture; one walker
-// serves a program, as in a profiler.
-func Snapshots(tb testing.TB, a context.Arch, walker func() Walker, fn func(r *Recorded)) {
+// snapshots calls fn with every recorded snapshot of the architecture; one walker serves a program, as in a
+// profiler.
+func (l *Lab) snapshots(tb testing.TB, fn func(r *recorded)) {
 	tb.Helper()
-	all, err := snap.OpenVectors(snap.ForArch(archNames[a]))
+	all, err := snap.OpenVectors(snap.ForArch(archNames[l.Arch]))
 	if errors.Is(err, snap.ErrAbsent) {
 		tb.Skip("SKIPPED-CHECK: " + err.Error())
 	}
 	must.Do(tb, err)
-	for _, name := range all.Programs(archNames[a]) {
+	for _, name := range all.Programs(archNames[l.Arch]) {
 		p := must.Get(all.Load(name))(tb)
-		u := walker()
+		u := l.New(tb)
 		for i := range p.Snapshots {
-			fn(prepare(tb, a, p, &p.Snapshots[i], u))
+			fn(prepare(tb, l.Arch, p, &p.Snapshots[i], u))
 		}
 	}
 }
 
-func prepare(tb testing.TB, a context.Arch, p *snap.Program, s *snap.Snapshot, u Walker) *Recorded {
+func prepare(tb testing.TB, a context.Arch, p *snap.Program, s *snap.Snapshot, u Walker) *recorded {
 	tb.Helper()
 	t, err := p.Table(s)
 	must.Do(tb, err)
-	r := &Recorded{Snapshot: s, Walker: u}
+	r := &recorded{Snapshot: s, Walker: u}
 	if r.Regs, err = registers(a, s); err != nil {
 		tb.Fatal(err)
 	}
@@ -64,11 +64,11 @@ func registers(a context.Arch, s *snap.Snapshot) (context.Registers, error) {
 	return context.FromAMD64(r), err
 }
 
-// Agree walks every recorded snapshot three ways: Walk and Step agree, with and
-// without the cache.
-func Agree(t *testing.T, a context.Arch, walker func() Walker) {
+// walkAgreesWithStep walks every recorded snapshot three ways: Walk and Step agree, with and without the
+// cache.
+func (l *Lab) walkAgreesWithStep(t *testing.T) {
 	walks := 0
-	Snapshots(t, a, walker, func(r *Recorded) {
+	l.snapshots(t, func(r *recorded) {
 		var a, b, c [256]unwind.Frame
 		bounds := unwind.Bounds{Guess: true}
 		last := r.Regs
@@ -93,7 +93,7 @@ func Agree(t *testing.T, a context.Arch, walker func() Walker) {
 }
 
 // steps is Walk by single steps.
-func (r *Recorded) steps(regs *context.Registers, b *unwind.Bounds, out []unwind.Frame) (int, unwind.Stop) {
+func (r *recorded) steps(regs *context.Registers, b *unwind.Bounds, out []unwind.Frame) (int, unwind.Stop) {
 	at := unwind.Interrupted(regs)
 	for n := range out {
 		if stop := r.Walker.Step(&at, r.Mem, b, &out[n]); stop != unwind.StopNone {

@@ -75,14 +75,14 @@ func checkByCode(t *testing.T, name string, code []byte, off, words int, exact, 
 	u, s, r := unwinder(codeTable(t, code)), newStack(), start(codeLo+uint64(off), sp0)
 	sp := sp0 + 8*uint64(words)
 	if flip {
-		s.set(sp, codeCall-1)
+		s.Set(sp, codeCall-1)
 	} else {
-		s.set(sp, codeCall)
+		s.Set(sp, codeCall)
 	}
 	_, plt := x86.LinkageDepth(u.table.At(0).Bytes, r.RIP)
 	before := r
 	var f unwind.Frame
-	_, stop := stepOf(u, &r, exact, s.window(), nil, &f)
+	_, stop := stepOf(u, &r, exact, s.Window(), nil, &f)
 	if flip && !plt {
 		expect.True(t, stop == unwind.NoInfo && r == before,
 			"%s+%d: stop %v with a return address after no call", name, off, stop)
@@ -124,11 +124,11 @@ func TestCodeRestores(t *testing.T) {
 			r.GPR[context.RBP] = sp0 + 0x40
 			want := r.FP()
 			if c.fp != 0 {
-				want = s.word(c.fp)
+				want = s.Word(c.fp)
 			}
-			s.set(c.sp-8, codeCall)
+			s.Set(c.sp-8, codeCall)
 			var f unwind.Frame
-			_, stop := stepOf(u, &r, c.exact, s.window(), &unwind.Bounds{Follow: true}, &f)
+			_, stop := stepOf(u, &r, c.exact, s.Window(), &unwind.Bounds{Follow: true}, &f)
 			expect.True(t, stop == unwind.StopNone && r.SP() == c.sp && r.FP() == want &&
 				known(&r, context.RBP) && u.by == c.trust,
 				"stop %v, SP %#x FP %#x trust %v, want %#x %#x %v", stop, r.SP(), r.FP(), u.by, c.sp, want,
@@ -162,11 +162,11 @@ func TestCodeProvesNothing(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			u, s, r := unwinder(codeTable(t, c.code)), newStack(), start(codeLo, sp0)
 			for i := range uint64(32) {
-				s.set(sp0-64+8*i, codeCall)
+				s.Set(sp0-64+8*i, codeCall)
 			}
 			before := r
 			var f unwind.Frame
-			_, stop := stepOf(u, &r, c.exact, s.window(), nil, &f)
+			_, stop := stepOf(u, &r, c.exact, s.Window(), nil, &f)
 			expect.True(t, stop == unwind.NoInfo && r == before, "stop %v, want no-info", stop)
 		})
 	}
@@ -177,10 +177,10 @@ func TestCodeProvesNothing(t *testing.T) {
 func TestTrampolineByBytes(t *testing.T) {
 	for _, off := range []uint64{0, syscallAt} {
 		u, s, r := unwinder(codeTable(t, restoreRT)), newStack(), start(codeLo+off, sp0)
-		s.set(sp0+ucGregs+15*8, sp0-64)
-		s.set(sp0+ucRIP, codeLo+0x400)
+		s.Set(sp0+ucGregs+15*8, sp0-64)
+		s.Set(sp0+ucRIP, codeLo+0x400)
 		var f unwind.Frame
-		exact, stop := stepOf(u, &r, false, s.window(), nil, &f)
+		exact, stop := stepOf(u, &r, false, s.Window(), nil, &f)
 		must.True(t, stop == unwind.StopNone && exact && f.Kind == unwind.KindSignal &&
 			r.RIP == codeLo+0x400 && r.SP() == sp0-64 && r.Known == 1<<16-1,
 			"+%d: stop %v exact %v kind %v at %#x/%#x", off, stop, exact, f.Kind, r.RIP, r.SP())
@@ -188,7 +188,7 @@ func TestTrampolineByBytes(t *testing.T) {
 		for i, reg := range []int{context.R8, context.R9, context.R10, context.R11, context.R12, context.R13,
 			context.R14, context.R15, context.RDI, context.RSI, context.RBP, context.RBX, context.RDX,
 			context.RAX, context.RCX} {
-			if want := s.word(sp0 + ucGregs + 8*uint64(i)); r.GPR[reg] != want {
+			if want := s.Word(sp0 + ucGregs + 8*uint64(i)); r.GPR[reg] != want {
 				t.Errorf("+%d: register %d is %#x, want %#x", off, reg, r.GPR[reg], want)
 			}
 		}
@@ -216,10 +216,10 @@ func TestCallOfNothing(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u, s := unwinder(codeTable(t, []byte{0xc3})), newStack()
-			s.set(sp0, c.word)
+			s.Set(sp0, c.word)
 			r := start(c.ip, sp0)
 			var f unwind.Frame
-			_, stop := stepOf(u, &r, c.exact, s.window(), nil, &f)
+			_, stop := stepOf(u, &r, c.exact, s.Window(), nil, &f)
 			must.True(t, stop == c.want, "%v, want %v", stop, c.want)
 			if c.want == unwind.StopNone &&
 				(r.RIP != codeCall || r.SP() != sp0+8 || u.by != unwind.TrustLeaf) {
@@ -238,9 +238,9 @@ func TestCodeClassKept(t *testing.T) {
 		{IP: codeLo + 6, Exact: true}, {IP: codeLo + 7}}
 	step := func(u *Unwinder, a unwind.Address) (Registers, unwind.Stop) {
 		s, r := newStack(), start(a.IP, sp0)
-		s.set(sp0, codeCall)
+		s.Set(sp0, codeCall)
 		var f unwind.Frame
-		_, stop := stepOf(u, &r, a.Exact, s.window(), nil, &f)
+		_, stop := stepOf(u, &r, a.Exact, s.Window(), nil, &f)
 		return r, stop
 	}
 	table := codeTable(t, plt)

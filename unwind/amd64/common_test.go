@@ -51,7 +51,7 @@ func TestCommonRules(t *testing.T) {
 	for range 500 {
 		fns, code := make([]fn, n), make([]byte, n*fnSize)
 		for i := range fns {
-			fns[i] = fn{program: commonProgram(rnd), signal: rnd.IntN(16) == 0}
+			fns[i] = fn{Program: commonProgram(rnd), Signal: rnd.IntN(16) == 0}
 			copy(code[i*fnSize:], hijackPushes)
 		}
 		f := must.Get(elf.New(elfasm.Code(elfasm.AMD64, textLo, code), "code"))(t)
@@ -71,7 +71,7 @@ func TestCommonRules(t *testing.T) {
 			})
 			if row.CFA.Kind == cfi.RegisterOffset {
 				expect.Equal(t, row.CFA.Reg == dwarfRSP && u.mayBeHook(slotsOf(&row), row.CFA.Off), mayBeHook,
-					"% x: may be a hook", fns[i].program)
+					"% x: may be a hook", fns[i].Program)
 			}
 			want := u.resolveRow(&m, 0, a)
 			switch k := want.Kind(); {
@@ -84,7 +84,7 @@ func TestCommonRules(t *testing.T) {
 				continue
 			}
 			if said++; got != want {
-				t.Fatalf("% x: %#x, by the row %#x", fns[i].program, got.bits, want.bits)
+				t.Fatalf("% x: %#x, by the row %#x", fns[i].Program, got.bits, want.bits)
 			}
 		}
 	}

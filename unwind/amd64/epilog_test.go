@@ -90,13 +90,13 @@ func TestRealignedEpilog(t *testing.T) {
 			u, s, r := unwinder(realignedTable(t, append(append([]byte{}, head...), c.tail...))),
 				newStack(), start(codeLo, sp0)
 			r.GPR[context.R13] = cfa
-			s.set(cfa-16, 0x13)
-			s.set(cfa-8, c.ra)
-			s.set(cfa, codeCall) // return addresses at the wrong depths
+			s.Set(cfa-16, 0x13)
+			s.Set(cfa-8, c.ra)
+			s.Set(cfa, codeCall) // return addresses at the wrong depths
 			r.GPR[context.RAX] = codeCall
 			before := r.FP()
 			var f unwind.Frame
-			_, stop := stepOf(u, &r, true, s.window(), nil, &f)
+			_, stop := stepOf(u, &r, true, s.Window(), nil, &f)
 			expect.True(t, stop == unwind.StopNone && r.RIP == c.ra && r.SP() == cfa &&
 				r.GPR[context.R13] == 0x13 && u.by == c.by,
 				"stop %v at %#x/%#x, r13 %#x, by %v", stop, r.RIP, r.SP(), r.GPR[context.R13], u.by)
@@ -115,12 +115,12 @@ func TestReturnByJumpOfRealigned(t *testing.T) {
 	for at := range uint64(2) {
 		code := []byte{0x59, 0x0f, 0xae, 0xe8, 0xff, 0xe1} // pop rcx; lfence; jmp rcx
 		u, s, r := unwinder(describedTable(t, code, program)), newStack(), start(codeLo+at, sp0)
-		s.set(sp0, codeCall)
+		s.Set(sp0, codeCall)
 		r.GPR[context.RSP] += 8 * at
 		r.GPR[context.RCX] = codeCall
 		before := r.FP()
 		var f unwind.Frame
-		_, stop := stepOf(u, &r, true, s.window(), nil, &f)
+		_, stop := stepOf(u, &r, true, s.Window(), nil, &f)
 		expect.True(t, stop == unwind.StopNone && r.RIP == codeCall && r.SP() == sp0+8 && r.FP() == before &&
 			u.by == unwind.TrustEpilog,
 			"at %d: %v at %#x/%#x, rbp %#x, by %v", at, stop, r.RIP, r.SP(), r.FP(), u.by)
@@ -150,10 +150,10 @@ func TestMovedRegisters(t *testing.T) {
 			if c.reg == dwarfRSP {
 				r.GPR[context.RSP] = cfa
 			}
-			s.set(cfa-8, codeCall)
-			s.set(cfa-16, 0x13)
+			s.Set(cfa-8, codeCall)
+			s.Set(cfa-16, 0x13)
 			var f unwind.Frame
-			_, stop := stepOf(u, &r, false, s.window(), nil, &f)
+			_, stop := stepOf(u, &r, false, s.Window(), nil, &f)
 			expect.True(t, stop == unwind.StopNone && r.RIP == codeCall && known(&r, context.RBX) == c.keeps,
 				"%v at %#x, rbx known %v", stop, r.RIP, known(&r, context.RBX))
 			if own := c.keeps || c.reg == 13; known(&r, context.R13) != own ||
@@ -169,8 +169,8 @@ func TestPushedReturn(t *testing.T) {
 	code := []byte{0x53, 0xc3} // push rbx; ret
 	u, s, r := unwinder(realignedTable(t, code)), newStack(), start(codeLo, sp0)
 	r.GPR[context.RBX], r.GPR[context.R13], r.GPR[context.RBP] = codeCall, sp0+0x40, sp0+0x10
-	s.set(sp0+0x38, codeCall)
+	s.Set(sp0+0x38, codeCall)
 	var f unwind.Frame
-	_, stop := stepOf(u, &r, true, s.window(), nil, &f)
+	_, stop := stepOf(u, &r, true, s.Window(), nil, &f)
 	expect.True(t, stop == unwind.StopNone && r.SP() == sp0+0x40, "%v, at %#x/%#x", stop, r.RIP, r.SP())
 }

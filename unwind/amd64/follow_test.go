@@ -77,19 +77,19 @@ func TestStepByFollowing(t *testing.T) {
 			to := int64(codeLo) - codeCall
 			binary.LittleEndian.PutUint32(text[1:], uint32(int32(to)))
 			u, s, r := unwinder(table), newStack(), start(codeLo+c.off, sp0+c.sp)
-			s.set(sp0+c.sp+0x18, c.caller)
-			s.set(sp0+c.sp+0x28, codeCall)
-			s.set(sp0+c.sp-0x18, codeCall)
+			s.Set(sp0+c.sp+0x18, c.caller)
+			s.Set(sp0+c.sp+0x28, codeCall)
+			s.Set(sp0+c.sp-0x18, codeCall)
 			at := stateOf(&r, false)
 			var f unwind.Frame
-			stop := u.Step(&at, s.window(), &c.b, &f)
+			stop := u.Step(&at, s.Window(), &c.b, &f)
 			got := at.Regs.AMD64
 			if stop != c.stop || stop != unwind.StopNone && got != r {
 				t.Fatalf("%v, want %v", stop, c.stop)
 			}
 			if stop == unwind.StopNone &&
 				(got.RIP != codeCall || got.SP() != sp0+c.sp+0x20 ||
-					got.GPR[context.RBX] != s.word(sp0+c.sp+0x10) || at.Trust != c.by) {
+					got.GPR[context.RBX] != s.Word(sp0+c.sp+0x10) || at.Trust != c.by) {
 				t.Errorf("%#x/%#x, rbx %#x by %v", got.RIP, got.SP(), got.GPR[context.RBX], at.Trust)
 			}
 		})
@@ -137,18 +137,18 @@ func TestStepFromBeginning(t *testing.T) {
 			if c.fp == 0 {
 				r.Known &^= 1 << context.RBP
 			}
-			s.set(sp0+0x28, codeCall)
-			s.set(sp0-8, codeCall)
+			s.Set(sp0+0x28, codeCall)
+			s.Set(sp0-8, codeCall)
 			at, b := stateOf(&r, false), unwind.Bounds{Follow: true}
 			var f unwind.Frame
-			stop := u.Step(&at, s.window(), &b, &f)
+			stop := u.Step(&at, s.Window(), &b, &f)
 			if (stop == unwind.StopNone) != c.ok {
 				t.Fatalf("%v, SP %#x by %v", stop, at.Regs.AMD64.SP(), at.Trust)
 			}
 			if got := &at.Regs.AMD64; c.ok &&
 				(got.RIP != codeCall || got.SP() != sp0+0x30 || at.Trust != unwind.TrustCode ||
-					got.FP() != s.word(sp0+0x20) || !known(got, context.RBP) ||
-					got.GPR[context.RBX] != s.word(sp0) && got.GPR[context.RBX] != r.GPR[context.RBX] ||
+					got.FP() != s.Word(sp0+0x20) || !known(got, context.RBP) ||
+					got.GPR[context.RBX] != s.Word(sp0) && got.GPR[context.RBX] != r.GPR[context.RBX] ||
 					got.GPR[context.R13] != r.GPR[context.R13] || !known(got, context.R13) ||
 					known(got, context.R12)) {
 				t.Errorf("%#x/%#x, rbp %#x by %v, known %#x", got.RIP, got.SP(),
@@ -168,9 +168,9 @@ func TestStepAtFirstByte(t *testing.T) {
 				uint32(0x100000000+codeLo+16-codeCall))
 		}
 		u, s, r := unwinder(table), newStack(), start(codeLo+16, sp0)
-		s.set(sp0, codeCall)
+		s.Set(sp0, codeCall)
 		var f unwind.Frame
-		_, stop := stepOf(u, &r, true, s.window(), &unwind.Bounds{Follow: true}, &f)
+		_, stop := stepOf(u, &r, true, s.Window(), &unwind.Bounds{Follow: true}, &f)
 		expect.True(t, stop == unwind.StopNone && r.RIP == codeCall && r.SP() == sp0+8,
 			"%s: %v, at %#x/%#x", name, stop, r.RIP, r.SP())
 	}
@@ -201,10 +201,10 @@ func TestStepExported(t *testing.T) {
 			}
 			u, s, r := unwinder(module.NewTable(2, []module.Module{m}, nil)),
 				newStack(), start(codeLo+10, sp0)
-			s.set(sp0+0x18, codeCall)
+			s.Set(sp0+0x18, codeCall)
 			at := stateOf(&r, false)
 			var f unwind.Frame
-			stop := u.Step(&at, s.window(), &unwind.Bounds{Follow: true}, &f)
+			stop := u.Step(&at, s.Window(), &unwind.Bounds{Follow: true}, &f)
 			expect.True(t, stop == unwind.StopNone && at.Regs.AMD64.RIP == codeCall && at.Trust == c.by,
 				"%v, at %#x by %v, want by %v", stop, at.Regs.AMD64.RIP, at.Trust, c.by)
 		})
@@ -223,10 +223,10 @@ func TestStepPastNoreturn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			u, s, r := unwinder(codeTable(t, code)), newStack(), start(codeLo, sp0)
-			s.set(sp0, codeCall)
-			s.set(sp0+0x18, codeCall)
+			s.Set(sp0, codeCall)
+			s.Set(sp0+0x18, codeCall)
 			var f unwind.Frame
-			_, stop := stepOf(u, &r, false, s.window(), &unwind.Bounds{Follow: true}, &f)
+			_, stop := stepOf(u, &r, false, s.Window(), &unwind.Bounds{Follow: true}, &f)
 			expect.True(t, stop == unwind.StopNone && r.SP() == sp0+0x20 && u.by == unwind.TrustCode,
 				"%v, sp %#x, trust %v", stop, r.SP(), u.by)
 		})

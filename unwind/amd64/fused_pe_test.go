@@ -96,7 +96,7 @@ type mixed struct {
 
 func (m *mixed) lay(frames int) Registers {
 	for i := uint64(0); i < stackSize; i += 8 {
-		m.stack.set(stackLow+i, m.rnd.Uint64())
+		m.stack.Set(stackLow+i, m.rnd.Uint64())
 	}
 	m.sp = stackLow + 8*m.rnd.Uint64N(40)
 	r := start(0, m.sp)
@@ -138,8 +138,8 @@ func (m *mixed) windows() {
 	case m.machine[k]:
 		m.put(peBase + a.IP)
 		rip := m.sp
-		m.put, m.exact = func(v uint64) { m.stack.set(rip, v) }, true
-		m.stack.set(rip+24, rip+40)
+		m.put, m.exact = func(v uint64) { m.stack.Set(rip, v) }, true
+		m.stack.Set(rip+24, rip+40)
 		m.sp += 40
 		return
 	case a.Exact && m.rnd.IntN(2) == 0:
@@ -165,9 +165,9 @@ func (m *mixed) windows() {
 // leave makes the frame that is laid end at cfa. If it saves RBP it does so at bp.
 func (m *mixed) leave(cfa, bp uint64, saves bool) {
 	ra := cfa - 8
-	m.put = func(v uint64) { m.stack.set(ra, v) }
+	m.put = func(v uint64) { m.stack.Set(ra, v) }
 	if saves && bp-stackLow < stackSize-8 {
-		m.setBP = func(v uint64) { m.stack.set(bp, v) }
+		m.setBP = func(v uint64) { m.stack.Set(bp, v) }
 	}
 	m.sp, m.exact = cfa, false
 }
@@ -187,7 +187,7 @@ func TestFusedPEAgreesWithStep(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			stack := newStack()
 			f := walktest.Fused{
-				New: newCached, Section: logSize, Low: stackLow, Stack: stack.data,
+				New: newCached, Section: logSize, Low: stackLow, Stack: stack.Data,
 				Functions: func(rnd *rand.Rand) (*module.Table, func(int) context.Registers) {
 					m := mixed{stack: stack, rnd: rnd}
 					m.image, m.machine = fusedPE(rnd, c.plain || rnd.IntN(2) == 0)

@@ -2,6 +2,7 @@ package amd64
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math/rand/v2"
 	"testing"
 
@@ -18,15 +19,15 @@ import (
 func fusedFns(rnd *rand.Rand) (fns []fn, kinds []fusedFn) {
 	for range 64 {
 		k := fusedFn{size: 8 * (1 + rnd.Uint64N(9)), rbp: rnd.IntN(3) == 0}
-		f := fn{program: append([]byte{0x0e}, uleb(k.size)...)}
+		f := fn{Program: append([]byte{0x0e}, binary.AppendUvarint(nil, k.size)...)}
 		if k.rbp {
 			k.size = max(k.size, 16)
-			f.program = []byte{0x0c, dwarfRBP, 16}
+			f.Program = []byte{0x0c, dwarfRBP, 16}
 		}
 		for i, reg := range []byte{dwarfRBX, dwarfRBP, 12, 13, 14, 15} {
 			if slot := 2 + rnd.Uint64N(14); rnd.IntN(2) == 0 && slot <= k.size/8 {
 				k.slots[i] = slot
-				f.program = append(f.program, 0x80|reg, byte(slot))
+				f.Program = append(f.Program, 0x80|reg, byte(slot))
 			}
 		}
 		fns, kinds = append(fns, f), append(kinds, k)
@@ -44,7 +45,7 @@ type fusedFn struct {
 // follows one whose RBP is still unused.
 func fusedStack(rnd *rand.Rand, s *stack, kinds []fusedFn, frames int) Registers {
 	for i := uint64(0); i < stackSize; i += 8 {
-		s.set(stackLow+i, rnd.Uint64())
+		s.Set(stackLow+i, rnd.Uint64())
 	}
 	sp := stackLow + 8*rnd.Uint64N(40)
 	r := start(0, sp)
@@ -71,9 +72,9 @@ func fusedStack(rnd *rand.Rand, s *stack, kinds []fusedFn, frames int) Registers
 			setBP = nil
 		}
 		ra := cfa - 8
-		put = func(v uint64) { s.set(ra, v) }
+		put = func(v uint64) { s.Set(ra, v) }
 		if slot := f.slots[1]; slot != 0 {
-			setBP = func(v uint64) { s.set(cfa-8*slot, v) }
+			setBP = func(v uint64) { s.Set(cfa-8*slot, v) }
 		}
 		sp = cfa
 	}
@@ -98,10 +99,11 @@ func TestFewFusedSteps(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := c.frames
-			u, s := deep(t, n)
-			mem, out := s.window(), make([]unwind.Frame, c.room)
+			w, s := lab.Deep(t, n)
+			u := w.(*Unwinder)
+			mem, out := s.Window(), make([]unwind.Frame, c.room)
 			if c.edge {
-				mem = s.from(sp0)
+				mem = from(s, sp0)
 			}
 			r, f := start(at(0), sp0), unwind.Frame{}
 			stepOf(u, &r, true, mem, nil, &f) // makes the rule that is asked for
@@ -118,7 +120,7 @@ func TestFewFusedSteps(t *testing.T) {
 func TestFusedAgreesWithStep(t *testing.T) {
 	stack := newStack()
 	f := walktest.Fused{
-		New: newCached, Section: logSize, Low: stackLow, Stack: stack.data,
+		New: newCached, Section: logSize, Low: stackLow, Stack: stack.Data,
 		Functions: func(rnd *rand.Rand) (*module.Table, func(int) context.Registers) {
 			fns, kinds := fusedFns(rnd)
 			return makeTable(t, 1, fns...),

@@ -40,8 +40,8 @@ func TestLandingByItsCode(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			// rbx at CFA-24 by the rules: CFA-16 from the true one.
-			rules := makeTable(t, 1, fn{program: []byte{0x0e, 24, 0x80 | 3, 3}},
-				fn{program: []byte{0x07, 16}}).At(0)
+			rules := makeTable(t, 1, fn{Program: []byte{0x0e, 24, 0x80 | 3, 3}},
+				fn{Program: []byte{0x07, 16}}).At(0)
 			image := codeTable(t, c.code).At(0)
 			both := *rules
 			both.ELF = image.ELF
@@ -49,12 +49,12 @@ func TestLandingByItsCode(t *testing.T) {
 			u := unwinder(table)
 			u.SetReturnHooks(testHooks)
 			s, r := newStack(), start(at(0), sp0)
-			s.set(sp0+16, at(1)) // stale: a module's address
-			s.set(sp0+8, jitIP)
+			s.Set(sp0+16, at(1)) // stale: a module's address
+			s.Set(sp0+8, jitIP)
 			var f unwind.Frame
-			_, stop := stepOf(u, &r, true, s.window(), nil, &f)
+			_, stop := stepOf(u, &r, true, s.Window(), nil, &f)
 			must.True(t, stop == unwind.StopNone, "%v", stop)
-			if r.RIP != c.ip || r.SP() != c.sp || f.CFA != c.sp || r.GPR[context.RBX] != s.word(sp0) {
+			if r.RIP != c.ip || r.SP() != c.sp || f.CFA != c.sp || r.GPR[context.RBX] != s.Word(sp0) {
 				t.Errorf("at %#x/%#x, CFA %#x, rbx %#x", r.RIP, r.SP(), f.CFA, r.GPR[context.RBX])
 			}
 		})
@@ -83,22 +83,22 @@ func TestLandingUnlisted(t *testing.T) {
 		{"a function at its first instruction, above nothing", 8, nil, 0, 0, sp0, unwind.NullReturn},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			code := *makeTable(t, 1, fn{program: append([]byte{0x0e, c.bytes}, c.more...)}).At(0)
+			code := *makeTable(t, 1, fn{Program: append([]byte{0x0e, c.bytes}, c.more...)}).At(0)
 			u := unwinder(module.NewTable(1, []module.Module{code},
 				[]memory.Range{{Start: jitLo, End: jitHi}}))
 			u.SetReturnHooks([]unwind.ReturnHook{{Arch: context.ArchAMD64, Off: -8}})
 			s, r := newStack(), start(at(0), sp0)
 			cfa := sp0 + uint64(c.bytes)
-			s.set(cfa-16, jitIP)
-			s.set(cfa-8, c.ra)
+			s.Set(cfa-16, jitIP)
+			s.Set(cfa-8, c.ra)
 			var f unwind.Frame
-			_, stop := stepOf(u, &r, true, s.window(), nil, &f)
+			_, stop := stepOf(u, &r, true, s.Window(), nil, &f)
 			if stop != c.stop || stop == unwind.StopNone && (r.RIP != c.ip || r.SP() != c.sp) {
 				t.Errorf("%v at %#x/%#x", stop, r.RIP, r.SP())
 			}
 			r = start(at(0), sp0)
 			var frames [1]unwind.Frame
-			if walkOf(u, &r, true, unwind.TrustContext, s.window(), nil,
+			if walkOf(u, &r, true, unwind.TrustContext, s.Window(), nil,
 				frames[:]); stop == unwind.StopNone && (r.RIP != c.ip || r.SP() != c.sp) {
 				t.Errorf("a walk at %#x/%#x", r.RIP, r.SP())
 			}
@@ -124,13 +124,13 @@ func TestLandingByItsRow(t *testing.T) {
 		{"the CLR's stub: pushes only", []byte{0x0e, 64}, 1, sp0 + 56},
 		{"too few pushes", []byte{0x0e, 56}, 0, sp0 + 56},
 	} {
-		rules := makeTable(t, 1, fn{program: c.program}).At(0)
+		rules := makeTable(t, 1, fn{Program: c.program}).At(0)
 		both, image := *rules, &countedImage{code: hijackPushes}
 		both.Image = image
 		u := unwinder(module.NewTable(1, []module.Module{both}, []memory.Range{{Start: jitLo, End: jitHi}}))
 		u.SetReturnHooks(testHooks)
 		s, r, f := newStack(), start(at(0), sp0), unwind.Frame{}
-		_, stop := stepOf(u, &r, false, s.window(), nil, &f)
+		_, stop := stepOf(u, &r, false, s.Window(), nil, &f)
 		expect.True(t, stop == unwind.StopNone && r.SP() == c.sp && image.reads == c.reads,
 			"%s: %v, SP %#x, code read %d times; want %#x, %d", c.name, stop, r.SP(), image.reads, c.sp,
 			c.reads)

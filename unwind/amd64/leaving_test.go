@@ -2,6 +2,7 @@ package amd64
 
 import (
 	"bytes"
+	"encoding/binary"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
@@ -16,17 +17,17 @@ import (
 // A walk continues on another stack at a function that keeps its caller's stack
 // pointer in RBP: rustc's stacker, gcc's -fsplit-stack.
 func TestLeavesStack(t *testing.T) {
-	sp := cat([]byte{0x12, dwarfRSP}, uleb(walktest.Apart/8)) // def_cfa_sf: -Apart
+	sp := cat([]byte{0x12, dwarfRSP}, binary.AppendUvarint(nil, walktest.Apart/8)) // def_cfa_sf: -Apart
 	table := makeTable(t, 1,
-		fn{program: []byte{0x0e, 16}},
-		fn{program: []byte{0x0c, dwarfRBP, 16, 0x80 | dwarfRBP, 2}},
-		fn{program: []byte{0x0f, 2, cfi.DW_OP_breg0 + dwarfRBP, 16, 0x80 | dwarfRBP, 2}},
-		fn{program: []byte{0x0c, dwarfRBP, 16, 0x80 | dwarfRBP, 2, 0x10, 3,
+		fn{Program: []byte{0x0e, 16}},
+		fn{Program: []byte{0x0c, dwarfRBP, 16, 0x80 | dwarfRBP, 2}},
+		fn{Program: []byte{0x0f, 2, cfi.DW_OP_breg0 + dwarfRBP, 16, 0x80 | dwarfRBP, 2}},
+		fn{Program: []byte{0x0c, dwarfRBP, 16, 0x80 | dwarfRBP, 2, 0x10, 3,
 			2, cfi.DW_OP_plus_uconst, 8}}, // rbx at CFA + 8
-		fn{program: []byte{0x0e, 16, 0x16, dwarfRSP, 2, cfi.DW_OP_breg0 + dwarfRBP, 16, 0x10, dwarfRA, 2,
+		fn{Program: []byte{0x0e, 16, 0x16, dwarfRSP, 2, cfi.DW_OP_breg0 + dwarfRBP, 16, 0x10, dwarfRA, 2,
 			cfi.DW_OP_breg0 + dwarfRBP, 8,
 			0x10, dwarfRBP, 2, cfi.DW_OP_breg0 + dwarfRBP, 0}},
-		fn{program: sp})
+		fn{Program: sp})
 	code := bytes.Repeat([]byte{0x90}, walktest.LeavingFns*fnSize)
 	for i := range walktest.LeavingFns {
 		code[i*fnSize+0x10-5] = 0xe8

@@ -44,13 +44,13 @@ func TestMeasured(t *testing.T) {
 			u, s, r := unwinder(describedTable(t, append(code, leave...), c.program)), newStack(),
 				start(codeLo+uint64(len(code)), sp0)
 			r.Known = 1 << context.RSP
-			s.set(sp0+c.distance, codeCall)
+			s.Set(sp0+c.distance, codeCall)
 			var f unwind.Frame
-			_, stop := stepOf(u, &r, true, s.window(), c.bounds, &f)
+			_, stop := stepOf(u, &r, true, s.Window(), c.bounds, &f)
 			if !c.ok && stop != unwind.Unreadable {
 				t.Errorf("%v, at %#x/%#x", stop, r.RIP, r.SP())
 			} else if c.ok && (stop != unwind.StopNone || r.RIP != codeCall || r.SP() != sp0+c.distance+8 ||
-				r.Known>>context.RBP&1 == 0 || r.GPR[context.RBP] != s.word(sp0+c.distance-8)) {
+				r.Known>>context.RBP&1 == 0 || r.GPR[context.RBP] != s.Word(sp0+c.distance-8)) {
 				t.Errorf("%v, at %#x/%#x", stop, r.RIP, r.SP())
 			}
 		})
@@ -67,8 +67,8 @@ func TestMeasuredBranch(t *testing.T) {
 		cfi.DW_CFA_advance_loc | 3, cfi.DW_CFA_def_cfa_register, 6}
 	u, s, r := unwinder(describedTable(t, code, program)), newStack(), start(codeLo+15, sp0)
 	r.Known = 1 << context.RSP
-	s.set(sp0+40, codeCall)
+	s.Set(sp0+40, codeCall)
 	var f unwind.Frame
-	_, stop := stepOf(u, &r, true, s.window(), &unwind.Bounds{Follow: true}, &f)
+	_, stop := stepOf(u, &r, true, s.Window(), &unwind.Bounds{Follow: true}, &f)
 	expect.True(t, stop == unwind.Unreadable, "%v, at %#x/%#x", stop, r.RIP, r.SP())
 }

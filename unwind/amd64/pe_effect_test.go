@@ -279,10 +279,10 @@ func TestPEWithoutExceptionDirectory(t *testing.T) {
 		stop unwind.Stop
 	}{{unwind.Bounds{}, unwind.NoInfo}, {unwind.Bounds{Follow: true}, unwind.StopNone}} {
 		r, s := start(textBias+0x1001, sp0), newStack()
-		s.set(sp0, 0x33)
-		s.set(sp0+8, textBias+0x1009)
+		s.Set(sp0, 0x33)
+		s.Set(sp0+8, textBias+0x1009)
 		var frame unwind.Frame
-		_, stop := stepOf(u, &r, true, s.window(), &c.b, &frame)
+		_, stop := stepOf(u, &r, true, s.Window(), &c.b, &frame)
 		expect.True(t, stop == c.stop, "%v, want %v", stop, c.stop)
 		if c.stop == unwind.StopNone &&
 			(r.RIP != textBias+0x1009 || r.SP() != sp0+16 || u.by != unwind.TrustCode ||

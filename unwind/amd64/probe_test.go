@@ -78,10 +78,10 @@ func TestStepOutOfProbeLoop(t *testing.T) {
 		{20, 0x80}, {20, 0xc0}, {22, 0xc0}, {36, 0},
 	} {
 		s, r := newStack(), start(codeLo+p.at, entry-p.down)
-		s.set(entry, codeCall)
+		s.Set(entry, codeCall)
 		r.GPR[context.R11] = entry - 0xc0
 		var f unwind.Frame
-		_, stop := stepOf(unwinder(codeTable(t, code)), &r, true, s.window(),
+		_, stop := stepOf(unwinder(codeTable(t, code)), &r, true, s.Window(),
 			&unwind.Bounds{Low: stackLow, High: stackLow + stackSize, Guess: true}, &f)
 		expect.True(t, stop == unwind.StopNone && r.RIP == codeCall && r.GPR[context.RSP] == entry+8,
 			"+%d with %#x bytes taken: stop %v, ip %#x, sp %#x", p.at, p.down, stop, r.RIP,

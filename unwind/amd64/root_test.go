@@ -135,7 +135,7 @@ func TestRoot(t *testing.T) {
 				[]module.Module{{Start: textBias, End: textBias + 0x2000, Bias: textBias, ELF: f}}, nil))
 			r, left := start(codeLo+c.off, sp0), unwind.Frame{}
 			before := r
-			_, stop := stepOf(u, &r, c.exact, newStack().window(), nil, &left)
+			_, stop := stepOf(u, &r, c.exact, newStack().Window(), nil, &left)
 			expect.True(t, stop == c.stop && r == before,
 				"%v, want %v; registers changed: %v", stop, c.stop, r != before)
 		})

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/go-delve/delve/pkg/dwarf/regnum"
-
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/snap"

@@ -67,7 +67,7 @@ func TestSavedWordIsTheExpression(t *testing.T) {
 				r.Known = 0
 			}
 			var e cfi.ExprEnv
-			enter(&e, &r, s.window(), 0)
+			enter(&e, &r, s.Window(), 0)
 			e.CFA, e.PushCFA = sp0, true
 			rule := cfi.Rule{Kind: cfi.Expression, Expr: []byte{cfi.DW_OP_breg0 + byte(d), 16}}
 			want, ok := value(&rule, d, &e)
@@ -126,10 +126,10 @@ func TestSidesOfRow(t *testing.T) {
 	for range 2 {
 		for _, c := range []struct{ at, sp uint64 }{{2, sp0 + 8}, {3, sp0}, {0, sp0 + 8}, {6, sp0}} {
 			s, r := newStack(), start(codeLo+c.at, sp0)
-			s.set(sp0, codeCall)
+			s.Set(sp0, codeCall)
 			r.GPR[context.RCX] = codeCall
 			var f unwind.Frame
-			_, stop := stepOf(u, &r, true, s.window(), nil, &f)
+			_, stop := stepOf(u, &r, true, s.Window(), nil, &f)
 			expect.True(t, stop == unwind.StopNone && r.RIP == codeCall && r.GPR[context.RSP] == c.sp &&
 				!known(&r, context.RBX), "at %d: %v, ip %#x, sp %#x", c.at, stop, r.RIP, r.GPR[context.RSP])
 		}

@@ -1,11 +1,8 @@
 package amd64
 
 import (
-	"testing"
-
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
-	"github.com/seedwalk/seedwalk/testkit/snap"
 	"github.com/seedwalk/seedwalk/testkit/walktest"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -44,22 +41,4 @@ func begin(s *unwind.State, r *Registers, exact bool) {
 	s.Regs.Arch, s.Exact, s.Trust = context.ArchAMD64, exact, unwind.TrustContext
 }
 
-// recorded is one snapshot ready to walk.
-type recorded struct {
-	s   *snap.Snapshot
-	reg Registers
-	mem *memory.Window
-	u   *Unwinder
-}
-
-// eachSnapshot walks over every recorded x86-64 snapshot.
-func eachSnapshot(tb testing.TB, fn func(r *recorded)) {
-	tb.Helper()
-	walktest.Snapshots(tb, context.ArchAMD64, newCached, func(r *walktest.Recorded) {
-		fn(&recorded{s: r.Snapshot, reg: r.Regs.AMD64, mem: r.Mem, u: r.Walker.(*Unwinder)})
-	})
-}
-
 func newCached() walktest.Walker { return New() }
-
-func TestWalkAgreesWithStep(t *testing.T) { walktest.Agree(t, context.ArchAMD64, newCached) }

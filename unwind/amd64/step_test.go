@@ -1,6 +1,7 @@
 package amd64
 
 import (
+	"encoding/binary"
 	"slices"
 	"testing"
 	"unsafe"
@@ -28,8 +29,6 @@ func TestSizes(t *testing.T) {
 	expect.True(t, s <= 512<<10, "an Unwinder takes %d bytes", s)
 }
 
-const sp0 = stackLow + 0x100
-
 // effect is what one rule must do to a frame at function 0 with SP sp0.
 type effect struct {
 	name    string
@@ -49,13 +48,13 @@ func expr(op byte, reg int, ops ...byte) []byte {
 	if reg >= 0 {
 		b = append(b, byte(reg))
 	}
-	return append(append(b, uleb(uint64(len(ops)))...), ops...)
+	return append(append(b, binary.AppendUvarint(nil, uint64(len(ops)))...), ops...)
 }
 
 var caller = at(1)
 
 func putRA(addr uint64) func(*stack, *Registers) {
-	return func(s *stack, r *Registers) { s.set(addr, caller) }
+	return func(s *stack, r *Registers) { s.Set(addr, caller) }
 }
 
 func cat(parts ...[]byte) []byte { return slices.Concat(parts...) }
@@ -69,12 +68,12 @@ var effects = []effect{
 		saved: map[int]uint64{context.RBX: sp0 + 48, context.RBP: sp0 + 40, context.R12: sp0 + 32,
 			context.R13: sp0 + 24, context.R14: sp0 + 16, context.R15: sp0 + 8}},
 	{name: "CFA=RBP+16", program: []byte{0x0c, 6, 16, 0x80 | 6, 2}, kind: RuleBP,
-		prepare: func(s *stack, r *Registers) { r.GPR[context.RBP] = sp0 + 80; s.set(sp0+88, caller) },
+		prepare: func(s *stack, r *Registers) { r.GPR[context.RBP] = sp0 + 80; s.Set(sp0+88, caller) },
 		ip:      caller, cfa: sp0 + 96, saved: map[int]uint64{context.RBP: sp0 + 80}},
 	{name: "CFA from a register that is unknown", program: []byte{0x0c, 6, 16}, kind: RuleBP,
 		prepare: func(s *stack, r *Registers) { r.Known &^= 1 << context.RBP }, stop: unwind.Unreadable},
 	{name: "CFA from R10", program: []byte{0x0c, 10, 0}, kind: RuleSide,
-		prepare: func(s *stack, r *Registers) { r.GPR[context.R10] = sp0 + 32; s.set(sp0+24, caller) },
+		prepare: func(s *stack, r *Registers) { r.GPR[context.R10] = sp0 + 32; s.Set(sp0+24, caller) },
 		ip:      caller, cfa: sp0 + 32},
 	{name: "CFA offset that is no multiple of a word", program: []byte{0x0e, 12}, kind: RuleSide,
 		prepare: putRA(sp0 + 4), ip: caller, cfa: sp0 + 12},
@@ -89,7 +88,7 @@ var effects = []effect{
 	{name: "same value", program: []byte{0x08, 3}, kind: RuleSP,
 		prepare: putRA(sp0), ip: caller, cfa: sp0 + 8},
 	{name: "register in register", program: []byte{0x09, 3, 12}, kind: RuleSide,
-		prepare: func(s *stack, r *Registers) { s.set(sp0, caller); r.GPR[context.R12] = s.word(sp0 + 64) },
+		prepare: func(s *stack, r *Registers) { s.Set(sp0, caller); r.GPR[context.R12] = s.Word(sp0 + 64) },
 		ip:      caller, cfa: sp0 + 8, saved: map[int]uint64{context.RBX: sp0 + 64, context.R12: sp0 + 64}},
 	{name: "return address in a register", program: []byte{0x09, 16, 0}, kind: RuleSide,
 		prepare: func(s *stack, r *Registers) { r.GPR[context.RAX] = caller }, ip: caller, cfa: sp0 + 8},
@@ -103,8 +102,8 @@ var effects = []effect{
 		program: expr(0x0f, -1, cfi.DW_OP_breg0+6, 0x78, cfi.DW_OP_deref), kind: RuleSide,
 		prepare: func(s *stack, r *Registers) {
 			r.GPR[context.RBP] = sp0 + 80
-			s.set(sp0+72, sp0+128)
-			s.set(sp0+120, caller)
+			s.Set(sp0+72, sp0+128)
+			s.Set(sp0+120, caller)
 		}, ip: caller, cfa: sp0 + 128},
 	{name: "expression: the address of the saved value",
 		program: expr(0x10, 3, cfi.DW_OP_plus_uconst, 40), kind: RuleSide,
@@ -116,7 +115,7 @@ var effects = []effect{
 		kind: RuleSide, stop: unwind.Unreadable},
 	{name: "undefined return address", program: []byte{0x07, 16}, kind: RuleEnd, stop: unwind.EndOfStack},
 	{name: "return address 0", kind: RuleSP,
-		prepare: func(s *stack, r *Registers) { s.set(sp0, 0) }, stop: unwind.NullReturn},
+		prepare: func(s *stack, r *Registers) { s.Set(sp0, 0) }, stop: unwind.NullReturn},
 	{name: "a broken program", program: []byte{0x3f}, kind: RuleBad, stop: unwind.BadInfo},
 	{name: "CFA below SP", program: cat([]byte{0x0c, 6, 0}), kind: RuleBP,
 		prepare: func(s *stack, r *Registers) { r.GPR[context.RBP] = sp0 - 64 }, stop: unwind.NoProgress},
@@ -133,17 +132,17 @@ var effects = []effect{
 func TestStepEffects(t *testing.T) {
 	for _, e := range effects {
 		t.Run(e.name, func(t *testing.T) {
-			u := unwinder(makeTable(t, 1, fn{program: e.program, signal: e.signal}, fn{}))
+			u := unwinder(makeTable(t, 1, fn{Program: e.program, Signal: e.signal}, fn{}))
 			must.Equal(t, u.lookup(unwind.Instruction(at(0))).Kind(), e.kind, "rule")
 			s, r := newStack(), start(at(0), sp0)
 			if e.prepare != nil {
 				e.prepare(s, &r)
 			}
-			checkEffect(t, &e, u, s, r, s.window())
-			checkEffect(t, &e, u, s, r, s.from(sp0))
-			checkEffect(t, &e, u, s, r, s.beside())
+			checkEffect(t, &e, u, s, r, s.Window())
+			checkEffect(t, &e, u, s, r, from(s, sp0))
+			checkEffect(t, &e, u, s, r, beside(s))
 			u.DisableCache(true)
-			checkEffect(t, &e, u, s, r, s.window())
+			checkEffect(t, &e, u, s, r, s.Window())
 		})
 	}
 }
@@ -175,9 +174,9 @@ func checkEffect(t *testing.T, e *effect, u *Unwinder, s *stack, before Register
 // A saved register whose word was not copied becomes unknown; a return address
 // that was not copied ends the walk.
 func TestMissingWords(t *testing.T) {
-	u := unwinder(makeTable(t, 1, fn{program: []byte{0x0e, 64, 0x80 | 3, 7, 0x80 | 6, 2}}, fn{}))
+	u := unwinder(makeTable(t, 1, fn{Program: []byte{0x0e, 64, 0x80 | 3, 7, 0x80 | 6, 2}}, fn{}))
 	s := newStack()
-	s.set(sp0+56, caller)
+	s.Set(sp0+56, caller)
 	for _, c := range []struct {
 		name string
 		from uint64
@@ -192,7 +191,7 @@ func TestMissingWords(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := start(at(0), sp0)
 			var f unwind.Frame
-			_, stop := stepOf(u, &r, true, s.from(c.from), nil, &f)
+			_, stop := stepOf(u, &r, true, from(s, c.from), nil, &f)
 			if stop != c.stop || stop == unwind.StopNone && r.Known != nonvolatile&^c.lost {
 				t.Errorf("stop %v, known %#x", stop, r.Known)
 			}
@@ -208,7 +207,7 @@ func expected(e *effect, s *stack, before *Registers) Registers {
 		want.GPR[context.RSP] = e.sp
 	}
 	for reg, addr := range e.saved {
-		want.GPR[reg] = s.word(addr)
+		want.GPR[reg] = s.Word(addr)
 		want.Known |= 1 << reg
 	}
 	for _, reg := range e.lost {
@@ -226,20 +225,20 @@ func TestSignalFrame(t *testing.T) {
 		ops := append([]byte{cfi.DW_OP_drop, cfi.DW_OP_breg0 + 7}, off...)
 		program = append(program, expr(0x10, d, ops...)...)
 	}
-	u := unwinder(makeTable(t, 1, fn{program: program, signal: true}, fn{}))
+	u := unwinder(makeTable(t, 1, fn{Program: program, Signal: true}, fn{}))
 	s, r := newStack(), start(at(0), sp0)
 	low := uint64(stackLow + 0x40)
-	s.set(sp0+8*16, caller)
-	s.set(sp0+8*7, low)
+	s.Set(sp0+8*16, caller)
+	s.Set(sp0+8*7, low)
 	var f unwind.Frame
-	exact, stop := stepOf(u, &r, false, s.window(),
+	exact, stop := stepOf(u, &r, false, s.Window(),
 		&unwind.Bounds{Low: stackLow, High: stackLow + stackSize}, &f)
 	must.True(t, stop == unwind.StopNone && exact && f.Kind == unwind.KindSignal,
 		"stop %v exact %v kind %v", stop, exact, f.Kind)
 	expect.True(t, r.RIP == caller && r.SP() == low && r.Known == 1<<16-1,
 		"caller %#x sp %#x known %#x", r.RIP, r.SP(), r.Known)
 	for d, n := range fromDWARF {
-		want := s.word(sp0 + 8*uint64(d))
+		want := s.Word(sp0 + 8*uint64(d))
 		expect.True(t, r.GPR[n] == want, "DWARF register %d is %#x, want %#x", d, r.GPR[n], want)
 	}
 }
@@ -257,7 +256,7 @@ func sleb(v int64) (b []byte) {
 
 // GNU ld's linkage table expression becomes a plain offset at each address.
 func TestPLTExpression(t *testing.T) {
-	u := unwinder(makeTable(t, 1, fn{program: expr(0x0f, -1, pltCFA...)}, fn{}))
+	u := unwinder(makeTable(t, 1, fn{Program: expr(0x0f, -1, pltCFA...)}, fn{}))
 	for off := range uint64(16) {
 		words := uint64(1)
 		if off >= 11 {
@@ -273,17 +272,17 @@ func TestPLTExpression(t *testing.T) {
 // A return address is looked up one byte lower: its function may end with the
 // call.
 func TestLookUpByKindOfFrame(t *testing.T) {
-	u := unwinder(makeTable(t, 1, fn{program: []byte{0x0e, 16}}, fn{program: []byte{0x0e, 32}}))
+	u := unwinder(makeTable(t, 1, fn{Program: []byte{0x0e, 16}}, fn{Program: []byte{0x0e, 32}}))
 	for _, exact := range []bool{true, false} {
 		s, r := newStack(), start(textBias+textLo+fnSize, sp0)
-		s.set(sp0+8, at(0))
-		s.set(sp0+24, at(1))
+		s.Set(sp0+8, at(0))
+		s.Set(sp0+24, at(1))
 		want := uint64(sp0 + 16)
 		if exact {
 			want = sp0 + 32
 		}
 		var f unwind.Frame
-		if _, stop := stepOf(u, &r, exact, s.window(), nil, &f); stop != unwind.StopNone || f.CFA != want {
+		if _, stop := stepOf(u, &r, exact, s.Window(), nil, &f); stop != unwind.StopNone || f.CFA != want {
 			t.Errorf("exact %v: stop %v CFA %#x, want %#x", exact, stop, f.CFA, want)
 		}
 	}
@@ -291,9 +290,9 @@ func TestLookUpByKindOfFrame(t *testing.T) {
 
 // The rule cache follows the table's generation.
 func TestSetTable(t *testing.T) {
-	u := unwinder(makeTable(t, 1, fn{program: []byte{0x0e, 16}}))
+	u := unwinder(makeTable(t, 1, fn{Program: []byte{0x0e, 16}}))
 	must.Equal(t, u.lookup(unwind.Instruction(at(0))).offset(), 16, "offset")
-	u.SetTable(makeTable(t, 2, fn{program: []byte{0x0e, 32}}))
+	u.SetTable(makeTable(t, 2, fn{Program: []byte{0x0e, 32}}))
 	off := u.lookup(unwind.Instruction(at(0))).offset()
 	expect.True(t, off == 32, "offset %d after the table changed", off)
 	u.SetTable(nil)
@@ -304,7 +303,7 @@ func TestSetTable(t *testing.T) {
 // If only managed code was added or removed, the rules of native code stay, and those of
 // managed code follow the table.
 func TestSetTableKeepsRules(t *testing.T) {
-	table := makeTable(t, 1, fn{program: []byte{0x0e, 16}}, fn{})
+	table := makeTable(t, 1, fn{Program: []byte{0x0e, 16}}, fn{})
 	u, native := unwinder(table), table.At(0)
 	kept := func() (n int) {
 		for i := range u.cache {
@@ -336,7 +335,7 @@ func TestSetTableKeepsRules(t *testing.T) {
 func TestSideRulesOverflow(t *testing.T) {
 	fns := make([]fn, 3*maxSide)
 	for i := range fns {
-		fns[i].program = append([]byte{0x0e}, uleb(uint64(8*i+12))...)
+		fns[i].Program = append([]byte{0x0e}, binary.AppendUvarint(nil, uint64(8*i+12))...)
 	}
 	u := unwinder(makeTable(t, 1, fns...))
 	for range 2 {
@@ -352,16 +351,16 @@ func TestSideRulesOverflow(t *testing.T) {
 func TestUnknownFramePointer(t *testing.T) {
 	program := []byte{cfi.DW_CFA_def_cfa, dwarfRBP, 16, cfi.DW_CFA_offset | dwarfRBP, 2}
 	for _, known := range []bool{true, false} {
-		u, s, r := unwinder(makeTable(t, 1, fn{program: program})), newStack(), start(at(0), sp0)
+		u, s, r := unwinder(makeTable(t, 1, fn{Program: program})), newStack(), start(at(0), sp0)
 		r.GPR[context.RBP] = sp0 + 0x100
-		s.set(sp0+0x108, at(0))
+		s.Set(sp0+0x108, at(0))
 		want := unwind.StopNone
 		if !known {
 			r.Known &^= 1 << context.RBP
 			want = unwind.Unreadable
 		}
 		var f unwind.Frame
-		_, stop := stepOf(u, &r, false, s.window(), nil, &f)
+		_, stop := stepOf(u, &r, false, s.Window(), nil, &f)
 		expect.True(t, stop == want, "known %v: %v", known, stop)
 	}
 }

@@ -52,15 +52,15 @@ func TestThunkRows(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u, s, r := unwinder(describedTable(t, c.code, program)), newStack(), start(codeLo+c.at, sp0)
-			s.set(sp0+c.cfa-8, codeCall)
+			s.Set(sp0+c.cfa-8, codeCall)
 			r.GPR[context.R11] = codeLo // of a call
 			rbx := r.GPR[context.RBX]
 			if c.rbx {
 				r.GPR[context.R11] = codeLo + 23
-				rbx = s.word(sp0 + c.cfa - 24)
+				rbx = s.Word(sp0 + c.cfa - 24)
 			}
 			var f unwind.Frame
-			_, stop := stepOf(u, &r, c.exact, s.window(), nil, &f)
+			_, stop := stepOf(u, &r, c.exact, s.Window(), nil, &f)
 			must.True(t, stop == unwind.StopNone, "%v", stop)
 			expect.True(t, r.RIP == codeCall && r.SP() == sp0+c.cfa && r.GPR[context.RBX] == rbx,
 				"at %#x/%#x, rbx %#x; want %#x/%#x, %#x", r.RIP, r.SP(), r.GPR[context.RBX], codeCall,
@@ -78,9 +78,9 @@ func TestThunkBodyOfTwelveBytes(t *testing.T) {
 		cfi.DW_CFA_def_cfa_offset, 40}
 	for at, cfa := range map[uint64]uint64{0: 8, 12: 16, 17: 8} {
 		u, s, r := unwinder(describedTable(t, code, program)), newStack(), start(codeLo+at, sp0)
-		s.set(sp0+cfa-8, codeCall)
+		s.Set(sp0+cfa-8, codeCall)
 		var f unwind.Frame
-		_, stop := stepOf(u, &r, true, s.window(), nil, &f)
+		_, stop := stepOf(u, &r, true, s.Window(), nil, &f)
 		expect.True(t, stop == unwind.StopNone && r.RIP == codeCall && r.SP() == sp0+cfa,
 			"at %d: %v at %#x/%#x", at, stop, r.RIP, r.SP())
 	}
@@ -93,9 +93,9 @@ func TestBeginningIsNoThunk(t *testing.T) {
 	code := []byte{0x53, 0x48, 0x8d, 0x64, 0x24, 8, 0xc3, 0x90, 0x90, 0x5b, 0xc3}
 	program := []byte{cfi.DW_CFA_advance_loc | 1, cfi.DW_CFA_def_cfa_offset, 16}
 	u, s, r := unwinder(describedTable(t, code, program)), newStack(), start(codeLo+8, sp0)
-	s.set(sp0+8, codeCall)
+	s.Set(sp0+8, codeCall)
 	var f unwind.Frame
-	_, stop := stepOf(u, &r, true, s.window(), nil, &f)
+	_, stop := stepOf(u, &r, true, s.Window(), nil, &f)
 	expect.True(t, stop == unwind.StopNone && r.RIP == codeCall && r.SP() == sp0+16,
 		"%v at %#x/%#x", stop, r.RIP, r.SP())
 }
@@ -130,9 +130,9 @@ func TestBehindThunk(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u, s, r := unwinder(describedTable(t, c.code, c.row)), newStack(), start(codeLo+c.at, sp0)
-			s.set(sp0+c.cfa-8, codeCall)
+			s.Set(sp0+c.cfa-8, codeCall)
 			var f unwind.Frame
-			_, stop := stepOf(u, &r, false, s.window(), nil, &f)
+			_, stop := stepOf(u, &r, false, s.Window(), nil, &f)
 			if c.cfa == 0 {
 				expect.True(t, stop == unwind.NoInfo, "%v, want no information", stop)
 			} else if stop != unwind.StopNone || r.RIP != codeCall || r.SP() != sp0+c.cfa {
@@ -155,10 +155,10 @@ func TestThunkOfRBP(t *testing.T) {
 			[]byte{cfi.DW_CFA_offset | 6, 2, cfi.DW_CFA_advance_loc | 12, cfi.DW_CFA_def_cfa_offset, 16})
 		for at, cfa := range map[uint64]uint64{0: 8, 12: 16, 16: 16} {
 			u, s, r := unwinder(describedTable(t, code, program)), newStack(), start(codeLo+at, sp0)
-			s.set(sp0+cfa-8, codeCall)
+			s.Set(sp0+cfa-8, codeCall)
 			fp := r.FP()
 			var f unwind.Frame
-			_, stop := stepOf(u, &r, true, s.window(), nil, &f)
+			_, stop := stepOf(u, &r, true, s.Window(), nil, &f)
 			expect.True(t, stop == unwind.StopNone && r.RIP == codeCall && r.SP() == sp0+cfa && r.FP() == fp,
 				"%s, at %d: %v at %#x/%#x, rbp %#x", name, at, stop, r.RIP, r.SP(), r.FP())
 		}
@@ -186,14 +186,14 @@ func TestThunkByGoto(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u, s, r := unwinder(describedTable(t, nil, program)), newStack(), start(thunkLo+c.at, sp0)
-			s.set(sp0+c.cfa-8, codeCall)
+			s.Set(sp0+c.cfa-8, codeCall)
 			r.GPR[context.R11] = c.to
 			rbx := r.GPR[context.RBX]
 			if c.rbx {
-				rbx = s.word(sp0 + c.cfa - 24)
+				rbx = s.Word(sp0 + c.cfa - 24)
 			}
 			var f unwind.Frame
-			_, stop := stepOf(u, &r, true, s.window(), nil, &f)
+			_, stop := stepOf(u, &r, true, s.Window(), nil, &f)
 			expect.True(t, stop == unwind.StopNone && r.RIP == codeCall && r.SP() == sp0+c.cfa &&
 				r.GPR[context.RBX] == rbx && f.IP == thunkLo+c.at,
 				"%v at %#x/%#x, rbx %#x, of %#x", stop, r.RIP, r.SP(), r.GPR[context.RBX], f.IP)
@@ -206,9 +206,9 @@ func TestThunkKeepsRegisters(t *testing.T) {
 	u, s, r := unwinder(describedTable(t, nil, []byte{cfi.DW_CFA_def_cfa_offset, 16})),
 		newStack(), start(thunkLo, sp0)
 	r.GPR[context.R11] = codeLo
-	s.set(sp0+8, 0)
+	s.Set(sp0+8, 0)
 	var f unwind.Frame
-	_, stop := stepOf(u, &r, true, s.window(), nil, &f)
+	_, stop := stepOf(u, &r, true, s.Window(), nil, &f)
 	expect.True(t, stop == unwind.NullReturn && r.RIP == thunkLo && r.SP() == sp0,
 		"%v at %#x/%#x", stop, r.RIP, r.SP())
 }

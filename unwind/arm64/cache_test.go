@@ -41,7 +41,7 @@ func TestCacheWays(t *testing.T) {
 // If only managed code was added or removed, the rules of native code stay, and those of
 // managed code follow the table.
 func TestSetTableKeepsRules(t *testing.T) {
-	table := makeTable(t, nil, fn{program: []byte{0x0e, 16}}, fn{})
+	table := makeTable(t, nil, fn{Program: []byte{0x0e, 16}}, fn{})
 	u, native := unwinder(table), table.At(0)
 	kept := func() (n int) {
 		for i := range u.cache {

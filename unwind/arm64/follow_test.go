@@ -54,11 +54,11 @@ func TestStepByFollowing(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			u, s, r := unwinder(makeTable(t, c.code)), newStack(), start(codeLo, sp0)
 			r.X[regLR] = codeCall
-			s.set(sp0+8, c.lr)
-			s.set(sp0+16, jitIP)
+			s.Set(sp0+8, c.lr)
+			s.Set(sp0+16, jitIP)
 			at := stateOf(&r, c.exact)
 			var f unwind.Frame
-			stop := u.Step(&at, s.window(),
+			stop := u.Step(&at, s.Window(),
 				&unwind.Bounds{Low: stackLow, High: stackLow + stackSize, Guess: true}, &f)
 			got := at.Regs.ARM64
 			must.Equal(t, stop == unwind.StopNone, c.up != 0,
@@ -121,20 +121,20 @@ func TestStepFromBeginning(t *testing.T) {
 				r.X[reg] = uint64(reg) << 40
 				r.Known |= 1 << reg
 			}
-			s.set(sp0+8, c.lr)
+			s.Set(sp0+8, c.lr)
 			if c.decoy != 0 {
-				s.set(sp0, c.decoy)
+				s.Set(sp0, c.decoy)
 			}
 			at := stateOf(&r, false)
 			var f unwind.Frame
-			stop := u.Step(&at, s.window(),
+			stop := u.Step(&at, s.Window(),
 				&unwind.Bounds{Low: stackLow, High: stackLow + stackSize, Guess: true}, &f)
 			got := at.Regs.ARM64
 			must.Equal(t, stop == unwind.StopNone, c.ok,
 				"stop %v, pc %#x, sp %#x by %v", stop, got.PC, got.Sp, at.Trust)
 			if want := c.lr & (1<<48 - 1); c.ok &&
 				(got.PC != want || got.Sp != sp0+32 || at.Trust != unwind.TrustCode ||
-					got.X[19] != s.word(sp0) || got.X[21] != r.X[21] || !known(&got, 19) ||
+					got.X[19] != s.Word(sp0) || got.X[21] != r.X[21] || !known(&got, 19) ||
 					!known(&got, 21) ||
 					known(&got, 20)) {
 				t.Errorf("pc %#x, sp %#x, x19 %#x, x21 %#x by %v, known %#x", got.PC, got.Sp, got.X[19],
@@ -156,12 +156,12 @@ func TestStepFromBeginningLater(t *testing.T) {
 	binary.LittleEndian.PutUint32(call, 0x97fffe00) // bl codeLo
 	u, s, r := unwinder(table), newStack(), start(codeLo+4*(far+3), sp0)
 	for i := range uint64(8) {
-		s.set(sp0+8*i, codeCall)
+		s.Set(sp0+8*i, codeCall)
 	}
 	at := stateOf(&r, false)
 	var f unwind.Frame
 	b := unwind.Bounds{Low: stackLow, High: stackLow + stackSize, Guess: true}
-	stop := u.Step(&at, s.window(), &b, &f)
+	stop := u.Step(&at, s.Window(), &b, &f)
 	if got := at.Regs.ARM64; stop != unwind.StopNone || got.PC != codeCall || got.Sp != sp0+64 {
 		t.Errorf("%v, pc %#x, sp %#x", stop, got.PC, got.Sp)
 	}

@@ -17,9 +17,9 @@ import (
 func fusedFns(rnd *rand.Rand) (fns []fn, kinds []fusedFn) {
 	for range 64 {
 		k := fusedFn{size: 16 * (1 + rnd.Uint64N(4)), fp: rnd.IntN(3) == 0}
-		f := fn{program: []byte{0x0e, byte(k.size)}}
+		f := fn{Program: []byte{0x0e, byte(k.size)}}
 		if k.fp {
-			f.program = []byte{0x0c, regFP, 16}
+			f.Program = []byte{0x0c, regFP, 16}
 		}
 		for reg := byte(firstX); reg <= regLR; reg++ {
 			slot := 1 + rnd.Uint64N(12)
@@ -36,10 +36,10 @@ func fusedFns(rnd *rand.Rand) (fns []fn, kinds []fusedFn) {
 				slot = 1 + rnd.Uint64N(2)
 				k.x29 = slot
 			}
-			f.program = append(f.program, 0x80|reg, byte(slot))
+			f.Program = append(f.Program, 0x80|reg, byte(slot))
 		}
 		if rnd.IntN(3) == 0 {
-			f.program = append(f.program, 0x05, 72+byte(rnd.IntN(8)), 1+byte(rnd.IntN(12)))
+			f.Program = append(f.Program, 0x05, 72+byte(rnd.IntN(8)), 1+byte(rnd.IntN(12)))
 		}
 		fns, kinds = append(fns, f), append(kinds, k)
 	}
@@ -56,7 +56,7 @@ type fusedFn struct {
 // follows one whose x29 is still unused.
 func fusedStack(rnd *rand.Rand, s *stack, kinds []fusedFn, frames int) Registers {
 	for i := uint64(0); i < stackSize; i += 8 {
-		s.set(stackLow+i, rnd.Uint64())
+		s.Set(stackLow+i, rnd.Uint64())
 	}
 	sp := stackLow + 16*rnd.Uint64N(20)
 	r := start(0, sp)
@@ -80,9 +80,9 @@ func fusedStack(rnd *rand.Rand, s *stack, kinds []fusedFn, frames int) Registers
 			setFP(cfa - 16)
 			setFP = nil
 		}
-		put = func(v uint64) { s.set(cfa-8*f.lr, v) }
+		put = func(v uint64) { s.Set(cfa-8*f.lr, v) }
 		if f.x29 != 0 {
-			setFP = func(v uint64) { s.set(cfa-8*f.x29, v) }
+			setFP = func(v uint64) { s.Set(cfa-8*f.x29, v) }
 		}
 		sp = cfa
 	}
@@ -106,8 +106,9 @@ func TestFewFusedSteps(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := c.frames
-			u, s := deep(t, n)
-			mem, out := s.window(), make([]unwind.Frame, c.room)
+			w, s := lab.Deep(t, n)
+			u := w.(*Unwinder)
+			mem, out := s.Window(), make([]unwind.Frame, c.room)
 			r, f := start(at(0), sp0), unwind.Frame{}
 			stepOf(u, &r, true, mem, nil, &f) // makes the rule that is asked for
 			for range c.walks {
@@ -123,7 +124,7 @@ func TestFewFusedSteps(t *testing.T) {
 func TestFusedAgreesWithStep(t *testing.T) {
 	stack := newStack()
 	f := walktest.Fused{
-		New: newCached, Section: logSize, Low: stackLow, Stack: stack.data,
+		New: newCached, Section: logSize, Low: stackLow, Stack: stack.Data,
 		Functions: func(rnd *rand.Rand) (*module.Table, func(int) context.Registers) {
 			fns, kinds := fusedFns(rnd)
 			return makeTable(t, nil, fns...),
@@ -140,13 +141,13 @@ func TestFusedAgreesWithStep(t *testing.T) {
 
 // A register whose word is past the window's end is unknown after fused steps too.
 func TestFusedSlotBehindTheWindow(t *testing.T) {
-	saves := fn{program: []byte{0x0e, 32, 0x80 | regLR, 3, 0x80 | firstX, 1}}
+	saves := fn{Program: []byte{0x0e, 32, 0x80 | regLR, 3, 0x80 | firstX, 1}}
 	u, s := unwinder(makeTable(t, nil, saves, saves, saves)), newStack()
 	for i, lr := range []uint64{at(1), at(2), jitIP} {
-		s.set(sp0+32*uint64(i)+8, lr)
+		s.Set(sp0+32*uint64(i)+8, lr)
 	}
 	end := sp0 - stackLow + 2*32 + 16
-	mem := memory.New(memory.Run{Addr: stackLow, Data: s.data[:end:end]})
+	mem := memory.New(memory.Run{Addr: stackLow, Data: s.Data[:end:end]})
 	for _, round := range []string{"rules made anew", "fused"} {
 		r, out := start(at(0), sp0), make([]unwind.Frame, 8)
 		n, _, stop := walkOf(u, &r, true, unwind.TrustContext, mem, nil, out)

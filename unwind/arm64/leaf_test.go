@@ -75,8 +75,8 @@ func TestLeafPE(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u, s := unwinder(peTable(c.code)), newStack()
-			s.set(sp0, 0x2929)
-			s.set(sp0+8, codeCall)
+			s.Set(sp0, 0x2929)
+			s.Set(sp0+8, codeCall)
 			regs := start(peCode+c.at, sp0)
 			regs.X[29], regs.X[30] = 0x1111, codeCall
 			if c.used {
@@ -86,7 +86,7 @@ func TestLeafPE(t *testing.T) {
 			at := unwind.Address{IP: regs.PC, Exact: !c.ret}
 			expect.Equal(t, u.lookup(at).Kind(), c.kind, "rule")
 			var f unwind.Frame
-			_, stop := stepOf(u, &regs, !c.ret, s.window(), nil, &f)
+			_, stop := stepOf(u, &regs, !c.ret, s.Window(), nil, &f)
 			switch {
 			case c.pc == none:
 				expect.True(t, stop == unwind.NoInfo, "stop %v, pc %#x", stop, regs.PC)
@@ -125,7 +125,7 @@ func TestZeroedPE(t *testing.T) {
 		regs.X[30] = codeCall
 		regs.Known |= 1 << 30
 		var f unwind.Frame
-		_, stop := stepOf(u, &regs, true, s.window(), nil, &f)
+		_, stop := stepOf(u, &regs, true, s.Window(), nil, &f)
 		expect.True(t, stop == unwind.StopNone && regs.PC == codeCall && regs.Sp == c.sp && u.by == c.trust,
 			"%s: stop %v, pc %#x, sp %#x by %v", c.name, stop, regs.PC, regs.Sp, u.by)
 	}
@@ -154,7 +154,7 @@ func TestUndeclaredSigning(t *testing.T) {
 		regs.X[30] = codeCall
 		regs.Known |= 1 << 30
 		var f unwind.Frame
-		_, stop := stepOf(u, &regs, true, s.window(), nil, &f)
+		_, stop := stepOf(u, &regs, true, s.Window(), nil, &f)
 		expect.True(t, stop == unwind.StopNone && regs.PC == codeCall && regs.Sp == sp0+16 && u.by == c.trust,
 			"%s: stop %v, pc %#x, sp %#x by %v", c.name, stop, regs.PC, regs.Sp, u.by)
 	}

@@ -20,13 +20,13 @@ import (
 // pointer in x29.
 func TestLeavesStack(t *testing.T) {
 	record := []byte{0x80 | regFP, 2, 0x80 | regLR, 1}
-	program := func(cfa ...byte) fn { return fn{program: append(cfa, record...)} }
+	program := func(cfa ...byte) fn { return fn{Program: append(cfa, record...)} }
 	table := makeTable(t, nil,
-		fn{program: []byte{0x0e, 16, 0x80 | regLR, 1}},
+		fn{Program: []byte{0x0e, 16, 0x80 | regLR, 1}},
 		program(0x0c, regFP, 16),
 		program(0x0f, 2, cfi.DW_OP_breg0+regFP, 16),
 		program(0x0c, regFP, 16, 0x10, 19, 2, cfi.DW_OP_plus_uconst, 8), // x19 at CFA + 8
-		fn{program: []byte{0x0e, 16, 0x16, regSP, 2, cfi.DW_OP_breg0 + regFP, 16, 0x10, regLR,
+		fn{Program: []byte{0x0e, 16, 0x16, regSP, 2, cfi.DW_OP_breg0 + regFP, 16, 0x10, regLR,
 			2, cfi.DW_OP_breg0 + regFP, 8,
 			0x10, regFP, 2, cfi.DW_OP_breg0 + regFP, 0}},
 		program(0x12, regSP, 0x80, 0x80, 0x80, 1)) // def_cfa_sf: -Apart

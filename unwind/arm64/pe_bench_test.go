@@ -27,8 +27,8 @@ func deepPE(n int) (*Unwinder, *memory.Window, Registers) {
 		if i == n-1 {
 			lr = jitIP
 		}
-		s.set(sp0+64*uint64(i), sp0+64*uint64(i+1))
-		s.set(sp0+64*uint64(i)+8, lr)
+		s.Set(sp0+64*uint64(i), sp0+64*uint64(i+1))
+		s.Set(sp0+64*uint64(i)+8, lr)
 	}
 	text := pe.Block{RVA: textLo, Data: make([]byte, n*fnSize)} // no instruction of an epilog among them
 	m := module.Module{Start: textBias, End: textBias + 1<<20, Bias: textBias,
@@ -36,7 +36,7 @@ func deepPE(n int) (*Unwinder, *memory.Window, Registers) {
 	r := start(at(0)+0x20, sp0)
 	r.X[29] = sp0
 	return unwinder(module.NewTable(1, []module.Module{m}, []memory.Range{{Start: jitLo, End: jitHi}})),
-		s.window(), r
+		s.Window(), r
 }
 
 // BenchmarkWalkPE is BenchmarkWalk on Windows functions.

@@ -101,8 +101,8 @@ func TestPEByDWARF(t *testing.T) {
 	m := module.Module{ID: 1, Start: textBias, End: textBias + 0x10000, Bias: textBias, PE: f, CFI: table}
 	u := unwinder(module.NewTable(77, []module.Module{m}, nil))
 	s := newStack()
-	s.set(sp0, 0x2929)
-	s.set(sp0+8, codeCall)
+	s.Set(sp0, 0x2929)
+	s.Set(sp0+8, codeCall)
 	for _, c := range []struct {
 		name  string
 		pc    uint64
@@ -121,7 +121,7 @@ func TestPEByDWARF(t *testing.T) {
 				regs.X[29], regs.X[30] = 0x1111, codeCall
 				regs.Known |= 1<<29 | 1<<30
 				var fr unwind.Frame
-				_, stop := stepOf(u, &regs, true, s.window(), nil, &fr)
+				_, stop := stepOf(u, &regs, true, s.Window(), nil, &fr)
 				expect.True(t, stop == unwind.StopNone && regs.PC == codeCall && regs.Sp == c.sp &&
 					regs.X[29] == c.fp && u.by == c.trust,
 					"cached %v: %v, pc %#x sp %#x x29 %#x by %v", cached, stop, regs.PC, regs.Sp, regs.X[29],

@@ -63,19 +63,19 @@ func TestPopped(t *testing.T) {
 		{"popped, by the interpreter", odd, 4, RuleCFI, sp0, 0x1919},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			u, s, regs := unwinder(makeTable(t, nil, fn{program: c.program})), newStack(),
+			u, s, regs := unwinder(makeTable(t, nil, fn{Program: c.program})), newStack(),
 				start(textBias+textLo+c.at, sp0)
 			regs.X[19], regs.X[30] = 0x1919, codeCall
 			regs.Known |= 1<<19 | 1<<30
 			for at := uint64(sp0 - 128); at < sp0+128; at += 8 {
-				s.set(at, 0xdead)
+				s.Set(at, 0xdead)
 			}
-			s.set(sp0+64, 19)
-			s.set(sp0+8, codeCall)
+			s.Set(sp0+64, 19)
+			s.Set(sp0+8, codeCall)
 			r := u.lookup(unwind.Address{IP: regs.PC, Exact: true})
 			expect.True(t, r.Kind() == c.kind, "rule %v", r.Kind())
 			var f unwind.Frame
-			_, stop := stepOf(u, &regs, true, s.window(), nil, &f)
+			_, stop := stepOf(u, &regs, true, s.Window(), nil, &f)
 			expect.True(t, stop == unwind.StopNone && regs.PC == codeCall && regs.Sp == c.sp &&
 				regs.X[19] == c.x19 && regs.Known>>19&1 != 0,
 				"%v: pc %#x, sp %#x, x19 %#x", stop, regs.PC, regs.Sp, regs.X[19])

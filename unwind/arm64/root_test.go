@@ -76,7 +76,7 @@ func TestRoot(t *testing.T) {
 			r := context.FromARM64(start(codeLo+c.off, sp0))
 			r.ARM64.X[regFP] = c.fp
 			s, left := unwind.State{Regs: &r}, unwind.Frame{}
-			expect.Equal(t, u.Step(&s, newStack().window(), &unwind.Bounds{}, &left), c.stop)
+			expect.Equal(t, u.Step(&s, newStack().Window(), &unwind.Bounds{}, &left), c.stop)
 		})
 	}
 }

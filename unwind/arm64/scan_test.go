@@ -39,9 +39,9 @@ func TestScan(t *testing.T) {
 	} {
 		table, s, regs := makeTable(t, c.code), newStack(), start(codeLo, sp0)
 		regs.X[29] = sp0
-		s.set(sp0+8, codeCall)
+		s.Set(sp0+8, codeCall)
 		at := stateOf(&regs, true)
-		to, ok := leave(table.At(0), &at, s.window(), false)
+		to, ok := leave(table.At(0), &at, s.Window(), false)
 		if ok != c.ok || ok && (to.PC != codeCall || to.Sp != sp0+c.up) {
 			t.Errorf("%s: %v, pc %#x, sp %#x", c.name, ok, to.PC, to.Sp)
 		}
@@ -105,9 +105,9 @@ func TestStepFromBeginningBelow(t *testing.T) {
 	// ret; stur x30, [sp, #-16]; bl; b
 	u := unwinder(makeTable(t, []uint32{0xd65f03c0, 0xf81f03fe, 0x94000040, 0x17ffffff}))
 	s, r := newStack(), start(begin+8, sp0)
-	s.set(sp0-16, codeCall)
+	s.Set(sp0-16, codeCall)
 	at := stateOf(&r, false)
 	var f unwind.Frame
-	expect.Equal(t, u.Step(&at, s.window(), &unwind.Bounds{Follow: true}, &f), unwind.NoInfo,
+	expect.Equal(t, u.Step(&at, s.Window(), &unwind.Bounds{Follow: true}, &f), unwind.NoInfo,
 		"pc %#x, sp %#x", at.Regs.ARM64.PC, at.Regs.ARM64.Sp)
 }

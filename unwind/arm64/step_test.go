@@ -26,41 +26,41 @@ var cfiEffects = []struct {
 	{name: "leaf behind a call", ret: true, kind: RuleNoInfo, stop: unwind.NoInfo},
 	{name: "frame record", program: []byte{0x0e, 32, 0x9d, 4, 0x9e, 3}, kind: RuleSlots,
 		pc: codeCall + 8, sp: sp0 + 32,
-		prepare: func(s *stack, r *Registers) { s.set(sp0+8, codeCall+8) },
+		prepare: func(s *stack, r *Registers) { s.Set(sp0+8, codeCall+8) },
 		saved:   map[int]uint64{x(29): sp0}},
 	{name: "from x29", program: []byte{0x0c, 29, 48, 0x9d, 6, 0x9e, 5, 0x93, 4, 0x05, 72, 3}, ret: true,
 		kind: RuleSlots, pc: codeCall + 8, sp: sp0 + 0x70,
-		prepare: func(s *stack, r *Registers) { r.X[29] = sp0 + 0x40; s.set(sp0+0x48, codeCall+8) },
+		prepare: func(s *stack, r *Registers) { r.X[29] = sp0 + 0x40; s.Set(sp0+0x48, codeCall+8) },
 		saved:   map[int]uint64{x(29): sp0 + 0x40, x(19): sp0 + 0x50, d(8): sp0 + 0x58}},
 	{name: "x29 unknown", program: []byte{0x0c, 29, 48, 0x9e, 5}, kind: RuleSlots, stop: unwind.Unreadable,
 		prepare: func(s *stack, r *Registers) { r.Known &^= 1 << 29 }},
 	{name: "signed", program: []byte{0x2d, 0x0e, 16, 0x9e, 1}, kind: RuleSlots,
 		pc: codeCall + 8, sp: sp0 + 16,
-		prepare: func(s *stack, r *Registers) { s.set(sp0+8, 0x0035_0000_0000_0000|codeCall+8) }},
+		prepare: func(s *stack, r *Registers) { s.Set(sp0+8, 0x0035_0000_0000_0000|codeCall+8) }},
 	{name: "signed live lr", program: []byte{0x2d}, kind: RuleSlots, pc: codeCall, sp: sp0,
 		prepare: func(s *stack, r *Registers) { r.X[30] |= 0x57 << 48 }},
 	{name: "undefined return address", program: []byte{0x07, 30}, kind: RuleEnd, stop: unwind.EndOfStack},
 	{name: "zero return address", program: []byte{0x0e, 16, 0x9e, 1},
 		kind: RuleSlots, stop: unwind.NullReturn,
-		prepare: func(s *stack, r *Registers) { s.set(sp0+8, 0) }},
+		prepare: func(s *stack, r *Registers) { s.Set(sp0+8, 0) }},
 	{name: "CFA expression", program: []byte{0x0f, 2, 0x8f, 0x20, 0x9e, 1}, kind: RuleCFI,
 		pc: codeCall + 8, sp: sp0 + 32,
-		prepare: func(s *stack, r *Registers) { s.set(sp0+24, codeCall+8) }},
+		prepare: func(s *stack, r *Registers) { s.Set(sp0+24, codeCall+8) }},
 	{name: "CFA expression, behind a call", program: []byte{0x0f, 2, 0x8f, 0x20}, ret: true, kind: RuleCFI,
 		stop: unwind.BadInfo},
 	{name: "register expression", program: []byte{0x0e, 16, 0x9e, 1, 0x10, 19, 2, 0x23, 8}, kind: RuleCFI,
 		pc: codeCall + 8, sp: sp0 + 16,
-		prepare: func(s *stack, r *Registers) { s.set(sp0+8, codeCall+8) },
+		prepare: func(s *stack, r *Registers) { s.Set(sp0+8, codeCall+8) },
 		saved:   map[int]uint64{x(19): sp0 + 24}},
 	{name: "return address in a register", program: []byte{0x09, 30, 9},
 		kind: RuleCFI, pc: codeCall + 8, sp: sp0,
 		prepare: func(s *stack, r *Registers) { r.X[9] = codeCall + 8 }},
 	{name: "signal frame", program: []byte{0x0e, 16, 0x9e, 1}, signal: true, kind: RuleCFI,
 		pc: codeCall + 8, sp: sp0 + 16,
-		prepare: func(s *stack, r *Registers) { s.set(sp0+8, codeCall+8) }},
+		prepare: func(s *stack, r *Registers) { s.Set(sp0+8, codeCall+8) }},
 	{name: "the resolver's CFA", program: []byte{0x0e, 32, 0x11, 30, 0x7f}, kind: RuleSlots,
 		pc: codeCall + 8, sp: sp0 + 48,
-		prepare: func(s *stack, r *Registers) { s.set(sp0+40, codeCall+8) }},
+		prepare: func(s *stack, r *Registers) { s.Set(sp0+40, codeCall+8) }},
 	{name: "no progress", kind: RuleSlots, stop: unwind.NoProgress,
 		prepare: func(s *stack, r *Registers) { r.X[30] = r.PC }},
 	{name: "CFA below SP", program: []byte{0x13, 2, 0x9e, 1}, kind: RuleSlots, stop: unwind.NoProgress},
@@ -74,19 +74,19 @@ func TestStepCFI(t *testing.T) {
 	for i := range cfiEffects {
 		e := &cfiEffects[i]
 		t.Run(e.name, func(t *testing.T) {
-			u := unwinder(makeTable(t, nil, fn{program: e.program, signal: e.signal}))
+			u := unwinder(makeTable(t, nil, fn{Program: e.program, Signal: e.signal}))
 			s, r := newStack(), start(at(0), sp0)
 			if e.prepare != nil {
 				e.prepare(s, &r)
 			}
 			want := r
 			for slot, addr := range e.saved {
-				setSlot(&want, slot, s.word(addr))
+				setSlot(&want, slot, s.Word(addr))
 			}
 			want.PC, want.Sp = e.pc, e.sp
 			before := r
 			var f unwind.Frame
-			exact, stop := stepOf(u, &r, !e.ret, s.window(), nil, &f)
+			exact, stop := stepOf(u, &r, !e.ret, s.Window(), nil, &f)
 			if k := u.lookup(unwind.Address{IP: at(0), Exact: !e.ret}).Kind(); k != e.kind || stop != e.stop {
 				t.Fatalf("rule %v, stop %v; want %v, %v", k, stop, e.kind, e.stop)
 			}
@@ -109,11 +109,11 @@ func TestStepCFI(t *testing.T) {
 // TestUndefinedVector: a vector register whose rule says that it is lost is unknown.
 func TestUndefinedVector(t *testing.T) {
 	// CFA by an expression: the row is no rule of slots
-	u := unwinder(makeTable(t, nil, fn{program: []byte{0x0f, 2, 0x8f, 0x20, 0x9e, 1, 0x07, 72}}))
+	u := unwinder(makeTable(t, nil, fn{Program: []byte{0x0f, 2, 0x8f, 0x20, 0x9e, 1, 0x07, 72}}))
 	s, r := newStack(), start(at(0), sp0)
-	s.set(sp0+24, codeCall)
+	s.Set(sp0+24, codeCall)
 	var f unwind.Frame
-	_, stop := stepOf(u, &r, true, s.window(), nil, &f)
+	_, stop := stepOf(u, &r, true, s.Window(), nil, &f)
 	expect.True(t, stop == unwind.StopNone && !known(&r, 32) && known(&r, 33), "%v, known %#x", stop, r.Known)
 }
 
@@ -164,12 +164,12 @@ func TestStepByCode(t *testing.T) {
 			s, r := newStack(), start(codeLo+4*uint64(c.ins), sp0)
 			fp := r.X[29]
 			if c.record {
-				s.set(sp0, 0x4444)
-				s.set(sp0+8, codeCall)
+				s.Set(sp0, 0x4444)
+				s.Set(sp0+8, codeCall)
 				fp, r.X[30], r.X[29] = 0x4444, 0x5555, sp0
 			}
 			var f unwind.Frame
-			_, stop := stepOf(u, &r, !c.ret, s.window(), nil, &f)
+			_, stop := stepOf(u, &r, !c.ret, s.Window(), nil, &f)
 			must.Equal(t, stop, c.stop, "stop")
 			if stop != unwind.StopNone {
 				return
@@ -185,16 +185,16 @@ func TestStepByCode(t *testing.T) {
 func TestSigreturn(t *testing.T) {
 	u := unwinder(makeTable(t, nil, fn{}))
 	s := newStack()
-	s.set(sp0-16, insSVC<<32|insMovX8Sigreturn)
+	s.Set(sp0-16, insSVC<<32|insMovX8Sigreturn)
 	for i := range uint64(31) {
-		s.set(sp0+sigX0+8*i, 0x7700+i)
+		s.Set(sp0+sigX0+8*i, 0x7700+i)
 	}
-	s.set(sp0+sigSP, sp0+0x2000)
-	s.set(sp0+sigPC, at(0))
-	s.set(sp0+sigRecords, 0x53569000|32<<32) // some record before
-	s.set(sp0+sigRecords+32, 0x210<<32|fpsimdMagic)
+	s.Set(sp0+sigSP, sp0+0x2000)
+	s.Set(sp0+sigPC, at(0))
+	s.Set(sp0+sigRecords, 0x53569000|32<<32) // some record before
+	s.Set(sp0+sigRecords+32, 0x210<<32|fpsimdMagic)
 	for i := range uint64(32) {
-		s.set(sp0+sigRecords+32+16+16*i, 0x8800+i)
+		s.Set(sp0+sigRecords+32+16+16*i, 0x8800+i)
 	}
 	for _, c := range []struct {
 		name  string
@@ -204,17 +204,17 @@ func TestSigreturn(t *testing.T) {
 		{"its second", sp0 - 12, true}} {
 		r := start(c.pc, sp0)
 		var f unwind.Frame
-		exact, stop := stepOf(u, &r, c.exact, s.window(), nil, &f)
+		exact, stop := stepOf(u, &r, c.exact, s.Window(), nil, &f)
 		must.True(t, stop == unwind.StopNone && exact && f.Kind == unwind.KindSignal && r.PC == at(0) &&
 			r.Sp == sp0+0x2000, "%s: %v exact %v %v at %#x/%#x", c.name, stop, exact, f.Kind, r.PC, r.Sp)
 		expect.True(t, r.X[0] == 0x7700 && r.X[30] == 0x771e && r.D[0] == 0x8808 && r.D[7] == 0x880f &&
 			r.Known == 1<<31-1|0xff<<32,
 			"%s: x0 %#x x30 %#x d8 %#x known %#x", c.name, r.X[0], r.X[30], r.D[0], r.Known)
 	}
-	s.set(sp0+sigRecords, 0x53569000) // a record of size 0 ends the search
+	s.Set(sp0+sigRecords, 0x53569000) // a record of size 0 ends the search
 	r := start(sp0-16, sp0)
 	var f unwind.Frame
-	_, stop := stepOf(u, &r, false, s.window(), nil, &f)
+	_, stop := stepOf(u, &r, false, s.Window(), nil, &f)
 	expect.True(t, stop == unwind.StopNone && r.Known == 1<<31-1, "%v, known %#x", stop, r.Known)
 }
 
@@ -225,10 +225,10 @@ func TestSigreturnBehindManagedCode(t *testing.T) {
 	u := unwinder(module.NewTable(1, nil, []memory.Range{{Start: page - 64, End: page}}))
 	s := newStack()
 	for _, addr := range []uint64{page, page - 32} {
-		s.set(addr, insSVC<<32|insMovX8Sigreturn)
+		s.Set(addr, insSVC<<32|insMovX8Sigreturn)
 	}
-	s.set(sp0+sigSP, sp0+0x2000)
-	s.set(sp0+sigPC, at(0))
+	s.Set(sp0+sigSP, sp0+0x2000)
+	s.Set(sp0+sigPC, at(0))
 	for _, c := range []struct {
 		name string
 		pc   uint64
@@ -236,7 +236,7 @@ func TestSigreturnBehindManagedCode(t *testing.T) {
 	}{{"behind it", page, unwind.StopNone}, {"in it", page - 32, unwind.NoInfo}} {
 		r := start(c.pc, sp0)
 		var f unwind.Frame
-		exact, stop := stepOf(u, &r, false, s.window(), nil, &f)
+		exact, stop := stepOf(u, &r, false, s.Window(), nil, &f)
 		expect.True(t, stop == c.stop && exact == (stop == unwind.StopNone),
 			"%s: %v, exact %v", c.name, stop, exact)
 	}

@@ -142,10 +142,10 @@ func TestSynchronous(t *testing.T) {
 				if c.slot == 1 {
 					regs.X[30] = codeCall
 				} else {
-					s.set(sp0+c.slot, codeCall)
+					s.Set(sp0+c.slot, codeCall)
 				}
 				var f unwind.Frame
-				_, stop := stepOf(u, &regs, true, s.window(), nil, &f)
+				_, stop := stepOf(u, &regs, true, s.Window(), nil, &f)
 				if stop != unwind.StopNone || regs.PC != codeCall || regs.Sp != sp0+c.sp || u.by.Doubtful() ||
 					!known(&regs, 32+7) { // no code loads d15
 					t.Errorf("cached %v: %v, pc %#x, sp %#x by %v, known %#x", cached, stop, regs.PC, regs.Sp,
@@ -175,9 +175,9 @@ func TestReturnsElsewhere(t *testing.T) {
 			u.SetTable(partsTable(t, part{[]uint32{insNop, c.w, raise, ret}, row}))
 			s, regs := newStack(), start(codeLo+4, sp0)
 			regs.X[9], regs.X[10], regs.X[30], regs.Known = codeCall, sp0+64, codeCall+8, 1<<31-1
-			s.set(sp0+64, codeCall)
+			s.Set(sp0+64, codeCall)
 			var f unwind.Frame
-			_, stop := stepOf(u, &regs, true, s.window(), &unwind.Bounds{Follow: true}, &f)
+			_, stop := stepOf(u, &regs, true, s.Window(), &unwind.Bounds{Follow: true}, &f)
 			expect.True(t, stop == unwind.StopNone && regs.PC == c.want && regs.Sp == sp0+32,
 				"%v, pc %#x, sp %#x by %v", stop, regs.PC, regs.Sp, u.by)
 		})
@@ -198,13 +198,13 @@ func TestRestoredLate(t *testing.T) {
 		u, s, regs := unwinder(partsTable(t, part{code, row})), newStack(), start(codeLo+4*uint64(at), sp0)
 		regs.X[29], regs.X[30], regs.X[19], regs.D[1], regs.D[2], regs.Known = sp0, codeCall, now+19,
 			now+9, now+10, 1<<31-1|0xff<<32
-		s.set(sp0, 29)
-		s.set(sp0+8, codeCall)
-		s.set(sp0+16, word+19)
-		s.set(sp0+32, word+9)
-		s.set(sp0+40, word+10)
+		s.Set(sp0, 29)
+		s.Set(sp0+8, codeCall)
+		s.Set(sp0+16, word+19)
+		s.Set(sp0+32, word+9)
+		s.Set(sp0+40, word+10)
 		var f unwind.Frame
-		_, stop := stepOf(u, &regs, true, s.window(), nil, &f)
+		_, stop := stepOf(u, &regs, true, s.Window(), nil, &f)
 		value := func(n uint64, loaded bool) uint64 {
 			if loaded {
 				return word + n
@@ -221,6 +221,6 @@ func TestRestoredLate(t *testing.T) {
 	undefined := []byte{0x0e, 32, 0x07, 30} // x30
 	u, s, regs := unwinder(partsTable(t, part{code, undefined})), newStack(), start(codeLo+4, sp0)
 	var f unwind.Frame
-	_, stop := stepOf(u, &regs, true, s.window(), nil, &f)
+	_, stop := stepOf(u, &regs, true, s.Window(), nil, &f)
 	expect.True(t, stop == unwind.EndOfStack, "a root that loads x30: %v", stop)
 }
