@@ -108,9 +108,14 @@ type tree struct {
 	steps []step
 	find  map[step]int32
 	ends  map[end]*Group
-	left  int  // steps that may still be made
-	cut   bool // a bound was reached
+	left  int     // steps that may still be made
+	cut   bool    // a bound was reached
+	path  []int32 // tasks from the chain's first one to the current one
+	place []int32 // of each task: its 1-based place in path, offPath if it was in one, 0 if it was in none
 }
+
+// offPath is the place of a task that was climbed to and is not in the current path.
+const offPath = -1
 
 // end distinguishes chains with the same methods.
 type end struct {
@@ -139,10 +144,11 @@ func (t *tree) step(parent, name int32) int32 {
 	return id
 }
 
-// chains counts the chains that begin at each task that awaits nothing known. Tasks that nothing awaits are
-// omitted, except boxes that are tasks.
+// chains counts the chains that begin at each task that awaits nothing known, and at one task of each circle.
+// Tasks that nothing awaits are omitted, except boxes that are tasks.
 func (g *graph) chains() {
-	t := &tree{ids: map[string]int32{}, find: map[step]int32{}, ends: map[end]*Group{}, left: maxSteps}
+	t := &tree{ids: map[string]int32{}, find: map[step]int32{}, ends: map[end]*Group{}, left: maxSteps,
+		place: make([]int32, len(g.all))}
 	for i := range g.all {
 		p := g.all[i]
 		g.out.Pending++
@@ -151,6 +157,7 @@ func (g *graph) chains() {
 			g.climb(t, int32(i), -1, int32(i), 0, false)
 		}
 	}
+	g.circles(t)
 	g.out.Cut = t.cut
 	for e, group := range t.ends {
 		for s := e.step; s >= 0; s = t.steps[s].parent {
@@ -172,23 +179,35 @@ func compare(a, b Group) int {
 // climb adds task i below the node parent of the tree, and then each task that awaits it below that.
 // timed reports whether a timer ends one of the tasks above.
 func (g *graph) climb(t *tree, first, parent, i int32, depth int, timed bool) {
-	if t.left--; t.left <= 0 || depth > maxLength || len(t.ends) > maxGroups {
+	if t.left--; t.left <= 0 || len(t.ends) > maxGroups {
 		t.cut = true
 		return
 	}
+	state, thread := g.state(first)
+	if depth > maxLength {
+		t.cut = true
+		g.end(t, first, end{step: parent, state: state}, thread)
+		return
+	}
+	t.path = append(t.path, i)
+	t.place[i] = int32(len(t.path))
+	defer func() { t.path, t.place[i] = t.path[:len(t.path)-1], offPath }()
 	p := g.all[i]
 	// A token ends a task with code of its own only before that runs.
 	timed = timed || p.word(p.shape.timer) != 0 || g.tokens.ends[p.addr] && p.state&stateInvoked == 0
 	at := t.step(parent, t.id(p.name()))
-	state, thread := g.state(first)
 	for _, b := range p.blocks {
 		g.end(t, first, end{at, true, timed || g.tokens.ends[b], state}, g.stacks[b])
 	}
 	for _, to := range p.next {
-		g.climb(t, first, at, to, depth+1, timed)
+		if n := t.place[to]; n > 0 {
+			g.close(t, first, at, t.path[n-1:])
+		} else {
+			g.climb(t, first, at, to, depth+1, timed)
+		}
 	}
 	if len(p.blocks) == 0 && len(p.next) == 0 {
-		if g.out.Moved && (state == orphan || g.cut(first, p)) {
+		if g.out.Moved && (state == orphan || g.round[first] != "" || g.cut(first, p)) {
 			g.out.Changed++
 			return
 		}
@@ -209,14 +228,16 @@ const Queued = "queued in the thread pool"
 // orphan is the state of a method that awaits nothing known.
 const orphan = "running, queued, or awaiting an object of its own"
 
-// state returns whether a chain's first task is queued, runs, or, if it is a method, awaits nothing known; ""
-// for others. thread is the one that runs it, 0 if there is none.
+// state returns whether a chain's first task is in a circle, is queued, runs, or, if it is a method, awaits
+// nothing known; "" for others. thread is the one that runs it, 0 if there is none.
 func (g *graph) state(first int32) (state string, thread uint32) {
 	p := g.all[first]
 	if thread = g.stacks[p.addr]; g.waiting[thread] {
 		thread = 0 // it waits for the task
 	}
 	switch {
+	case g.round[first] != "":
+		return g.round[first], 0
 	case g.queued[p.addr]:
 		return Queued, 0
 	case p.shape.kind == box && thread != 0:

@@ -12,8 +12,8 @@
 // Strategy. The heap is read in one pass, and only pending tasks are kept. If a collection ran
 // meanwhile, the heap is read again. Chains go from a task to the objects in its m_continuationObject.
 // A box counts as awaiting a task only if the box refers to the task too, so that garbage makes no
-// chain. Sources are found in the other direction: by the fields of a state machine that hold an
-// awaiter. Type and field names come from metadata.
+// chain. A chain ends where it meets one of its tasks again. Sources are found in the other direction:
+// by the fields of a state machine that hold an awaiter. Type and field names come from metadata.
 //
 // Known gaps: the methods of .NET 11's runtime async have no boxes. A custom awaiter class hides what
 // it waits for: the chain begins with the method. Pending tasks without a waiting async method, thread,

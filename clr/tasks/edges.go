@@ -74,7 +74,7 @@ func (g *graph) followList(from int32, items, size uint64, depth int, left *int)
 // edge records that to awaits from, if to confirms it. Otherwise the continuation is unconfirmed.
 func (g *graph) edge(from, to int32) {
 	p := g.all[to]
-	if to == from || !g.confirms(p, g.all[from].addr) {
+	if !g.confirms(p, g.all[from].addr) {
 		g.out.Unconfirmed++
 		return
 	}
@@ -86,7 +86,7 @@ func (g *graph) edge(from, to int32) {
 // such as the state machine of unoptimized code. A one-way promise does not refer to the task.
 func (g *graph) confirms(p *pending, to uint64) bool {
 	switch {
-	case p.shape.kind == oneWay, refers(p.data, to):
+	case p.shape.kind == oneWay, p.awaits(to):
 		return true
 	case p.shape.kind == combined:
 		return g.tasksIn(p)[to]
@@ -101,6 +101,13 @@ func (g *graph) confirms(p *pending, to uint64) bool {
 		}
 	}
 	return false
+}
+
+// awaits reports whether an object refers to a task, other than as its own continuation: in a circle, a task
+// is also the continuation of what awaits it.
+func (p *pending) awaits(to uint64) bool {
+	at := min(p.shape.next, uint64(len(p.data)))
+	return refers(p.data[:at], to) || refers(p.data[at:], to) // refers skips the first word of each
 }
 
 // tasksIn returns the pending tasks that a promise refers to through an array or list of its own.

@@ -71,6 +71,8 @@ type graph struct {
 	queued  map[uint64]bool // work items in them
 	waiting map[uint32]bool // threads that block on tasks
 
+	round map[int32]string // first tasks of chains that begin in a circle, with the state of the chain
+
 	length  uint64 // offset of a string's length
 	rooted  bool   // the root of at least one type is System.Object
 	strange bool   // the root of at least one type is not: of an interface, or in an unknown layout

@@ -70,6 +70,8 @@ func TestHang(t *testing.T) {
 		{"starve-event", "starvation", "1 work item is in its queue"},
 		{"lost", "waiting", "1 for a task"},
 		{"all", "waiting", "; Task<int> <- Hang.After"},
+		{"circle", "deadlock", "Hang.Await (3 times) (waits in a circle)"},
+		{"circle-any", "waiting", "Task.WhenAny <- Hang.Await (2 times) <- Task.WhenAny"},
 		{"pulse", "waiting", "1 for a monitor's pulse"},
 		{"semaphore", "waiting", "1 for a semaphore"},
 		{"idle", "waiting", "1 for time to pass"},

@@ -160,6 +160,20 @@ public static class Hang
 
 	static async Task After(Task task) { await task; }
 
+	static async Task Await(Task gate, Func<Task> next) { await gate; await next(); }
+
+	// The methods of two tasks await each other, and a thread waits for one of them. With any, something else
+	// may end the circle.
+	static void Circle(bool any)
+	{
+		var gate = new TaskCompletionSource<int>();
+		Task lost = new TaskCompletionSource<int>().Task, first = null, second = null;
+		first = Await(gate.Task, () => any ? Task.WhenAny(second, lost) : second);
+		second = Await(gate.Task, () => first);
+		gate.SetResult(1);
+		Start("waiter", () => After(first).Wait());
+	}
+
 	static void All()
 	{
 		Task lost = new TaskCompletionSource<int>().Task;
@@ -213,7 +227,7 @@ public static class Hang
 			{ "two-locks", () => TwoLocks(-1) }, { "limit", () => TwoLocks(600000) },
 			{ "mutex", Mutex }, { "upgrade", Upgrade }, { "writer", Writer }, { "lost", Lost },
 			{ "starve", () => Starve(() => Later().Wait()) }, { "starve-event", StarveByEvent },
-			{ "all", All }, { "pulse", Pulse },
+			{ "all", All }, { "pulse", Pulse }, { "circle", () => Circle(false) }, { "circle-any", () => Circle(true) },
 			{ "token", () => Token(600000) }, { "token-for-ever", () => Token(-1) },
 			{ "semaphore", Semaphore }, { "held", () => Held(fds => pipe(fds), fd => read(fd, Marshal.AllocHGlobal(8), (IntPtr)8)) },
 			{ "socket", () => Held(fds => socketpair(1, 1, 0, fds), fd => recvmsg(fd, NewMutex(), 0)) },

@@ -114,8 +114,11 @@ func chainTexts(chains []*Chain) string {
 
 func (c *Chain) String() string {
 	text := strings.Join(Fold(c.Names), " <- ")
-	if c.Queued {
+	switch {
+	case c.Queued:
 		text += " (queued in the thread pool)"
+	case c.Circle:
+		text += " (waits in a circle)"
 	}
 	return text
 }

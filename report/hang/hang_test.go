@@ -76,6 +76,12 @@ func TestJudge(t *testing.T) {
 		{"two threads", Process{Threads: []Thread{{TID: 1, Name: "a", Frames: inMonitor,
 			Lock: monitorHeld("0x1", 2)}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x2", 1)}}},
 			"deadlock", true, `thread 2 waits for the monitor at 0x2, which thread 1 "a" holds, in App.Locked`},
+		{"tasks in a circle", Process{Threads: []Thread{{TID: 1, Frames: inTask}, {TID: 2, Frames: inRead}},
+			Chains: []Chain{{Count: 2, Names: []string{"App.A", "App.B", "App.A"}, Circle: true},
+				{Count: 1, Names: []string{"App.A", "App.Main"}, Circle: true, Blocked: []uint32{1}}}},
+			"deadlock", true, "thread 1 waits for a task (System.Threading.Tasks.Task.Wait()), in App.Get: " +
+				"App.A <- App.Main (waits in a circle) " +
+				"2 pending chains: App.A <- App.B <- App.A (waits in a circle)"},
 		{"a thread that waits for itself", Process{Threads: []Thread{{TID: 1, Frames: inMonitor,
 			Lock: Lock{Kind: "pthread mutex", At: "0x1", Owner: 1}}}},
 			"deadlock", true, "a lock that it holds itself"},

@@ -39,6 +39,7 @@ type Chain struct {
 	Count   int
 	Names   []string // the awaited operation, then each async method that awaits the one before it
 	Queued  bool     // the awaited operation is in the queue of the thread pool
+	Circle  bool     // a circle of its operations await each other, which nothing else can end
 	Limited bool     // a timer ends one of its operations
 	Blocked []uint32 // threads that wait for the chain
 }

@@ -25,7 +25,8 @@ func (j *judge) rest() {
 		waits[w]++
 		listed = append(listed, t.TID)
 	}
-	lines := append(j.list(listed, j.doesNow), j.pending()...)
+	chains, _ := j.chainLines(func(*Chain) bool { return true })
+	lines := append(j.list(listed, j.doesNow), chains...)
 	if incomplete > 0 {
 		lines = append(lines, fmt.Sprintf("%s incomplete: what these threads wait for may be missing",
 			isAre(incomplete, "stack")))
@@ -39,7 +40,7 @@ func (j *judge) rest() {
 	case len(waits) > 0:
 		kind = Waiting
 		summary = "No thread of the program used CPU time between the two snapshots. " + sumOf(waits) +
-			" They last for ever unless a timer or something outside the process ends them."
+			" These waits end only if a timer or something outside the process ends them."
 	default:
 		summary += " No thread of the program used CPU time between the two snapshots: the process is idle."
 	}
@@ -72,19 +73,21 @@ func isAre(n int, what string) string {
 	return fmt.Sprintf("%d %ss are", n, what)
 }
 
-// pending reports which chains wait most often.
-func (j *judge) pending() (lines []string) {
+// chainLines lists the chosen chains that wait most often, and counts all of them.
+func (j *judge) chainLines(chosen func(*Chain) bool) (lines []string, all int) {
 	const shown = 3
-	all := 0
+	kinds := 0
 	for i := range j.p.Chains {
-		c := &j.p.Chains[i]
-		if all += c.Count; i < shown {
-			lines = append(lines, fmt.Sprintf("%s: %s", count(c.Count, "pending chain"), c))
+		if c := &j.p.Chains[i]; chosen(c) {
+			if all += c.Count; kinds < shown {
+				lines = append(lines, fmt.Sprintf("%s: %s", count(c.Count, "pending chain"), c))
+			}
+			kinds++
 		}
 	}
-	if n := len(j.p.Chains); n > shown {
+	if kinds > shown {
 		lines = append(lines, fmt.Sprintf("%s in all; seedwalk tasks lists them",
 			count(all, "pending chain")))
 	}
-	return lines
+	return lines, all
 }

@@ -53,8 +53,8 @@ func Judge(p *Process) []Verdict {
 	for i := range p.Threads {
 		j.by[p.Threads[i].TID] = &p.Threads[i]
 	}
-	for _, rule := range []func(){j.stopped, j.deadlock, j.abandoned, j.suspension, j.held, j.starvation,
-		j.convoy, j.backlog} {
+	for _, rule := range []func(){j.stopped, j.deadlock, j.circles, j.abandoned, j.suspension, j.held,
+		j.starvation, j.convoy, j.backlog} {
 		rule()
 	}
 	if len(j.out) == 0 {
@@ -125,6 +125,23 @@ func (j *judge) deadlock() {
 			j.add(Deadlock, !limited, ring, lines, "%s", summary)
 		}
 	}
+}
+
+// circles finds async methods that await each other in a circle, and the threads that block on them.
+func (j *judge) circles() {
+	circle := func(c *Chain) bool { return c.Circle }
+	lines, circles := j.chainLines(circle)
+	if circles == 0 {
+		return
+	}
+	var blocked []uint32
+	for i := range j.p.Threads {
+		if t := &j.p.Threads[i]; slices.ContainsFunc(j.p.chains(t.TID), circle) {
+			blocked = append(blocked, t.TID)
+		}
+	}
+	j.add(Deadlock, true, blocked, append(j.list(blocked, j.does), lines...),
+		"Async methods wait for each other in a circle. They never continue.")
 }
 
 // abandoned finds locks whose owner has ended. No other thread can release a lock of managed code.

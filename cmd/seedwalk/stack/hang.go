@@ -33,7 +33,7 @@ stopped and deadlock must be the same in a third snapshot, after four times as l
 
 Verdicts:
   stopped      a debugger or a signal has stopped the process
-  deadlock     threads wait for locks in a circle
+  deadlock     threads wait for locks, or async methods for each other, in a circle
   abandoned    threads wait for a lock of managed code whose owner ended without releasing it
   collection   a garbage collection waits for a thread that does not stop for it
   held-lock    threads wait for a lock whose owner waits for something else
@@ -188,7 +188,8 @@ func (f *stackFlags) withTasks(look func() (*stackView, error)) (v *stackView,
 func hangChains(groups []tasks.Group) (out []hang.Chain) {
 	for i := range groups {
 		g := &groups[i]
-		c := hang.Chain{Count: g.Count, Names: g.Chain, Queued: g.State == tasks.Queued, Limited: g.Limited}
+		c := hang.Chain{Count: g.Count, Names: g.Chain, Queued: g.State == tasks.Queued,
+			Circle: g.State == tasks.Circle, Limited: g.Limited}
 		if g.Blocks {
 			c.Blocked = g.Threads
 		}

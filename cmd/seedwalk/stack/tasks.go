@@ -195,7 +195,7 @@ func problemsOf(r *tasks.Result) (out []string) {
 		out = append(out, fmt.Sprintf("%s beyond the read limit were skipped", cli.CountOf(r.Unread, "task")))
 	}
 	if r.Cut {
-		out = append(out, "a limit was reached: chains are missing")
+		out = append(out, "a limit was reached: chains are missing or end early")
 	}
 	if r.ArraysCut {
 		out = append(out, "arrays too large: some chains end early")
