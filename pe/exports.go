@@ -63,14 +63,14 @@ func (f *File) table(rva, n uint32, size int) ([]byte, bool) {
 // another module's export.
 func (f *File) export(d directory, name, rva uint32) (e Export, err error) {
 	var ok bool
-	if e.Name, ok = f.text(name, maxName); !ok {
+	if e.Name, ok = f.text(name); !ok {
 		return e, &FormatError{f.name, "export name", uint64(name), 0, BadString}
 	}
 	if rva-d.rva >= d.size {
 		e.RVA = rva
 		return e, nil
 	}
-	if e.Forward, ok = f.text(rva, maxName); !ok {
+	if e.Forward, ok = f.text(rva); !ok {
 		return e, &FormatError{f.name, "export forwarder", uint64(rva), 0, BadString}
 	}
 	return e, nil

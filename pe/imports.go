@@ -48,7 +48,7 @@ func (f *File) Imports() (out []Import, err error) {
 			return out, nil
 		}
 		var im Import
-		if im.DLL, ok = f.text(name, maxName); !ok {
+		if im.DLL, ok = f.text(name); !ok {
 			return out, &FormatError{f.name, "import's DLL name", uint64(name), 0, BadString}
 		}
 		thunks := u32(b) // OriginalFirstThunk: FirstThunk is overwritten in a mapped image
@@ -77,7 +77,7 @@ func (f *File) thunks(at uint32, im *Import, room *importRoom) error {
 		case v&ordinalFlag64 != 0:
 			im.Ordinals = append(im.Ordinals, uint16(v))
 		default:
-			name, ok := f.text(uint32(v)+hintSize, maxName)
+			name, ok := f.text(uint32(v) + hintSize)
 			if !ok {
 				return &FormatError{f.name, "import name", uint64(uint32(v)), 0, BadString}
 			}

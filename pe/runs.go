@@ -35,9 +35,9 @@ func (f *File) word(rva uint32) (uint32, bool) {
 }
 
 // text reads the string at rva up to its NUL. It returns false if there is no
-// NUL in the first max bytes.
-func (f *File) text(rva uint32, max int) (string, bool) {
-	for i, b := 0, f.Tail(rva, max); i < len(b); i++ {
+// NUL in the first maxName bytes.
+func (f *File) text(rva uint32) (string, bool) {
+	for i, b := 0, f.Tail(rva, maxName); i < len(b); i++ {
 		if b[i] == 0 {
 			return string(b[:i]), true
 		}

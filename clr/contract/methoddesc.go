@@ -58,7 +58,7 @@ func NewMethodDescs(r memory.Reader, d *Descriptor) (*MethodDescs, error) {
 		*f.to = uint64(off)
 	}
 	m.l.base = append([]uint64{base}, d.toBase...)
-	m.l.rows, _ = d.optional("Module", "MethodDefToDescMap")
+	m.l.rows = uint64(d.Types["Module"]["MethodDefToDescMap"])
 	m.l.tokenBits, m.l.alignment = 12, 8
 	if g, ok := d.Globals["MethodDescTokenRemainderBitCount"]; ok && !g.Indirect && g.Value < 24 {
 		m.l.tokenBits = g.Value
@@ -67,11 +67,6 @@ func NewMethodDescs(r memory.Reader, d *Descriptor) (*MethodDescs, error) {
 		m.l.alignment = g.Value
 	}
 	return m, nil
-}
-
-func (d *Descriptor) optional(typ, field string) (uint64, bool) {
-	off, ok := d.Offset(typ, field)
-	return uint64(off), ok
 }
 
 // Flags returns a MethodDesc's flags.

@@ -148,8 +148,8 @@ func open(r memory.Reader, arch context.Arch, e exports) (*Tables, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.descFlags, _ = t.desc.optional("MethodDesc", "Flags")
-	t.extendedFlags, _ = t.desc.optional("StoredSigMethodDesc", "ExtendedFlags")
+	t.descFlags = uint64(t.desc.Types["MethodDesc"]["Flags"])
+	t.extendedFlags = uint64(t.desc.Types["StoredSigMethodDesc"]["ExtendedFlags"])
 	return t, nil
 }
 

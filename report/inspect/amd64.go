@@ -156,7 +156,7 @@ func (e *amd64Effect) codes(i *peamd64.Info, done uint32, parent bool) peamd64.R
 			return why
 		}
 		codes = codes[c.Size():]
-		if uint32(c.Offset) <= done && !e.undo(i, &c) {
+		if uint32(c.Offset) <= done && !e.undo(&c) {
 			return peamd64.BadOpcode
 		}
 	}
@@ -179,7 +179,7 @@ func setFP(i *peamd64.Info, codes []byte, done uint32) bool {
 }
 
 // undo describes the effect of undoing a code, or reports that it cannot.
-func (e *amd64Effect) undo(i *peamd64.Info, c *peamd64.Code) bool {
+func (e *amd64Effect) undo(c *peamd64.Code) bool {
 	switch c.Op {
 	case peamd64.UWOP_PUSH_NONVOL:
 		e.saved = append(e.saved, arm64Saved{amd64Regs[c.Info&15], e.base, e.at})

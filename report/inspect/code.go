@@ -73,7 +73,7 @@ func vexLength(code []byte) int {
 	if opmap == 1 && op == 0x77 && prefix < 4 { // vzeroupper, vzeroall: no operands
 		return n
 	}
-	n += modrmLength(code[n:], prefix == 4)
+	n += modrmLength(code[n:])
 	if opmap == 3 || opmap == 1 && (op >= 0x70 && op <= 0x73 || op == 0xc2 || op >= 0xc4 && op <= 0xc6) {
 		n++
 	}
@@ -84,7 +84,7 @@ func vexLength(code []byte) int {
 }
 
 // modrmLength is the size of a ModRM byte with its SIB byte and displacement.
-func modrmLength(b []byte, evex bool) int {
+func modrmLength(b []byte) int {
 	mod, rm, n := b[0]>>6, b[0]&7, 1
 	if mod == 3 {
 		return 1

@@ -37,7 +37,7 @@ func (d *delivery) known() bool { return len(d.first) > 1 }
 
 // cut returns how many frames of a stack belong to the delivery, or false if the event was delivered in
 // another way.
-func (d *delivery) cut(event uint32, ips []uint64) (int, bool) {
+func (d *delivery) cut(ips []uint64) (int, bool) {
 	for _, other := range d.first {
 		if common(ips[:min(len(ips), d.n)], other) < d.n || d.n == 0 {
 			return 0, false

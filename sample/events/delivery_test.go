@@ -40,7 +40,7 @@ func TestDelivery(t *testing.T) {
 			}
 			d.learn(id, ips)
 		}
-		if cut, ok := d.cut(0, c.of); cut != c.cut || ok != c.ok {
+		if cut, ok := d.cut(c.of); cut != c.cut || ok != c.ok {
 			t.Errorf("%s: %d frames, %v; want %d, %v", c.name, cut, ok, c.cut, c.ok)
 		}
 	}

@@ -202,7 +202,7 @@ func (v *Events) sendEvent(id uint32, m *wire.Event) {
 	for i := range m.Frames {
 		v.ips = append(v.ips, m.Frames[i].IP)
 	}
-	n, ok := v.delivery.cut(id, v.ips)
+	n, ok := v.delivery.cut(v.ips)
 	if id == probe.AskedCopy { // the runtime did not deliver it
 		n = 0
 	} else if !ok && v.delivery.known() && len(m.Frames) > 0 {

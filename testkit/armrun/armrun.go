@@ -141,9 +141,11 @@ func (m *Machine) pair(w uint32) Next {
 	}
 	off := uint64(int64(int32(w<<10)>>25) << scale)
 	at, ok := m.address(w, off, w>>23&3)
-	if !ok || !m.move(w, at, w&31, vector, scale) || !m.move(w, at+1<<scale, w>>10&31, vector, scale) {
+	if !ok {
 		return Refused
 	}
+	m.move(w, at, w&31, vector, scale)
+	m.move(w, at+1<<scale, w>>10&31, vector, scale)
 	return On
 }
 
@@ -167,9 +169,10 @@ func (m *Machine) single(w uint32) Next {
 		mode = [4]uint32{2, 1, 0, 3}[w>>10&3]
 	}
 	at, ok := m.address(w, off, mode)
-	if !ok || !m.move(w, at, w&31, vector, scale) {
+	if !ok {
 		return Refused
 	}
+	m.move(w, at, w&31, vector, scale)
 	return On
 }
 
@@ -191,7 +194,7 @@ func (m *Machine) address(w uint32, off uint64, mode uint32) (at uint64, ok bool
 }
 
 // move loads or stores a register of 1<<scale bytes.
-func (m *Machine) move(w uint32, at uint64, r uint32, vector bool, scale uint32) bool {
+func (m *Machine) move(w uint32, at uint64, r uint32, vector bool, scale uint32) {
 	word, load := m.Stack[at-m.Base:], w>>22&1 != 0
 	var b [16]byte
 	switch {
@@ -203,12 +206,11 @@ func (m *Machine) move(w uint32, at uint64, r uint32, vector bool, scale uint32)
 		} else if r != sp {
 			m.X[r] = v
 		}
-		return true
+		return
 	case vector:
 		binary.LittleEndian.PutUint64(b[:], m.D[r])
 	default:
 		binary.LittleEndian.PutUint64(b[:], m.value(r))
 	}
 	copy(word, b[:1<<scale])
-	return true
 }

@@ -173,7 +173,7 @@ func (x *PE) mismatch(v *pevec.Vector, rva uint64, where string, stop unwind.Sto
 		m.Why = "refused: " + stop.String()
 	}
 	m.Code = codeText(context.ArchOf(v.Arch), rva, rva, v.Code(rva, 32))
-	m.Info = x.info(v, uint32(rva))
+	m.Info = x.info(uint32(rva))
 	return m
 }
 

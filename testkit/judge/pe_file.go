@@ -59,7 +59,7 @@ func amd64Codes(f *pevec.AMD64Fields, i *peamd64.Info) []Pair {
 }
 
 // info describes the unwind data that applies at rva of the loaded image.
-func (x *PE) info(v *pevec.Vector, rva uint32) []string {
+func (x *PE) info(rva uint32) []string {
 	if x.file == nil {
 		return nil
 	}

@@ -17,7 +17,7 @@ func (w *Writer) Metadata(metas ...Meta) *Writer {
 	for _, m := range metas {
 		events = append(events, Event{Seq: 0xffffffff, Proc: 0xffffffff, Payload: w.describe(&m)})
 	}
-	return w.Block("MetadataBlock", w.events(events, true))
+	return w.Block("MetadataBlock", w.events(events))
 }
 
 func (w *Writer) describe(m *Meta) []byte {

@@ -205,10 +205,10 @@ func (w *Writer) Events(events ...Event) *Writer {
 	if w.Version < 4 {
 		return w.netperf(events)
 	}
-	return w.put("EventBlock", 2, w.events(events, false))
+	return w.put("EventBlock", 2, w.events(events))
 }
 
-func (w *Writer) events(events []Event, metadata bool) enc {
+func (w *Writer) events(events []Event) enc {
 	var b enc
 	b.u16(24) // longer than readers expect: they skip the rest
 	if w.Plain {

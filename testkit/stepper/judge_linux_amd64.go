@@ -196,14 +196,14 @@ func (j *Judge) ended(p *Point, i int, stop unwind.Stop, trust unwind.Trust, ip 
 		j.Complete++
 	case i < 0:
 		j.Right++
-		j.Ends["root: "+j.at(p, ip)+" "+stop.String()]++
+		j.Ends["root: "+j.at(ip)+" "+stop.String()]++
 	case stop == unwind.EndOfStack && i < 4 && j.starts(ip):
 		j.Complete++
 	case stop == unwind.EndOfStack:
 		j.wrong(p, trust, ip, "end-of-stack")
 	default:
 		j.Short++
-		j.Ends[j.at(p, ip)+" "+stop.String()]++
+		j.Ends[j.at(ip)+" "+stop.String()]++
 	}
 }
 
@@ -238,15 +238,15 @@ func differs(got *amd64.Registers, want *Regs, keep uint32, unknown *bool) strin
 func (j *Judge) wrong(p *Point, trust unwind.Trust, ip uint64, what string) {
 	if trust.Doubtful() {
 		j.Doubtful++
-		j.Doubts[j.at(p, ip)+" "+what+" by "+trust.String()]++
+		j.Doubts[j.at(ip)+" "+what+" by "+trust.String()]++
 		return
 	}
 	j.SureWrong++
-	j.Bad[j.at(p, ip)+" "+what+" by "+trust.String()]++
+	j.Bad[j.at(ip)+" "+what+" by "+trust.String()]++
 }
 
 // at names a place: file and address in it.
-func (j *Judge) at(p *Point, ip uint64) string {
+func (j *Judge) at(ip uint64) string {
 	i := j.u.Table().Find(ip)
 	if i < 0 {
 		return fmt.Sprintf("%#x", ip)

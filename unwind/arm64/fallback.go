@@ -25,7 +25,7 @@ func (u *Unwinder) fallback(r *Rule, s *unwind.State, mem *memory.Window, b *unw
 	if u.ruled(r.Module(), s, mem, b, f) {
 		return false, unwind.StopNone
 	}
-	if b.Guess && u.framePointer(&s.Regs.ARM64, mem, b, f) {
+	if b.Guess && u.framePointer(&s.Regs.ARM64, mem, b) {
 		u.by = unwind.TrustFramePointer
 		return false, unwind.StopNone
 	}
@@ -135,7 +135,7 @@ func (u *Unwinder) called(ra uint64, mem *memory.Window) bool {
 // the bounds, and the word above it is an address in a known module or in managed code. Whether the function
 // has a frame record is unknown, so the result is doubtful. The record may be anywhere in the frame, so SP is
 // a lower bound, f.CFA stays 0, and the other callee-saved registers become unknown.
-func (u *Unwinder) framePointer(regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
+func (u *Unwinder) framePointer(regs *Registers, mem *memory.Window, b *unwind.Bounds) bool {
 	fp := regs.X[regFP]
 	if !known(regs, regFP) || fp&7 != 0 || fp < regs.Sp {
 		return false

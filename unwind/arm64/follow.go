@@ -165,7 +165,7 @@ func (u *Unwinder) byFollowing(m *module.Module, s *unwind.State,
 	regs, f := &s.Regs.ARM64, &u.follower
 	f.left = maxFollow
 	if u.onward(m, s, mem) {
-		return f.leave(regs), true
+		return f.leave(), true
 	}
 	if to, ok = u.backward(m, regs, mem); ok {
 		return to, true
@@ -189,7 +189,7 @@ func (u *Unwinder) onward(m *module.Module, s *unwind.State, mem *memory.Window)
 }
 
 // leave returns the caller's registers at a return.
-func (f *follower) leave(regs *Registers) (to Registers) {
+func (f *follower) leave() (to Registers) {
 	lr := f.found.regs[regLR].v
 	to.PC, to.Sp, to.X[regLR], to.Known = stripPAC(lr), f.found.regs[regSP].v, lr, 1<<regLR
 	for reg, v := range f.found.regs[:regLR] {
