@@ -53,7 +53,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// unindented checks that a text is JSON with an indentation of one space, and returns it with an object a line.
+// unindented checks that a text is JSON with an indentation of one space. It returns the text with an object
+// a line.
 func unindented(t *testing.T, text string) string {
 	var compact, indented bytes.Buffer
 	must.Do(t, json.Compact(&compact, []byte(text)))
