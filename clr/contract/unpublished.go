@@ -21,8 +21,10 @@ const (
 // unpublished9 and unpublished8 are the needed globals with their entries in the debugger's table
 // (dacvars.h).
 var (
-	unpublished9 = map[string]uint64{"ThreadStore": 16, "FinalizerThread": 17, "SyncTableEntries": 82}
-	unpublished8 = map[string]uint64{"ThreadStore": 16, "FinalizerThread": 17, "SyncTableEntries": 79}
+	unpublished9 = map[string]uint64{"ThreadStore": 16, "FinalizerThread": 17, "GCThread": 18,
+		"SyncTableEntries": 82}
+	unpublished8 = map[string]uint64{"ThreadStore": 16, "FinalizerThread": 17, "GCThread": 18,
+		"SyncTableEntries": 79}
 )
 
 // Holds reports whether an image contains a runtime whose structures can be read.

@@ -66,6 +66,7 @@ func TestHang(t *testing.T) {
 		{"token-for-ever", "held-lock", "while it waits for a task itself. true"},
 		{"socket", "held-lock", "while it waits for input or output"},
 		{"collect", "collection", `"native"`},
+		{"allocate", "collection", `"native"`},
 		{"starve", "starvation", "queued behind them in the same pool"},
 		{"starve-event", "starvation", "1 work item is in its queue"},
 		{"lost", "waiting", "1 for a task"},

@@ -205,12 +205,12 @@ public static class Hang
 	}
 
 	// A thread in a call without a transition keeps every collection waiting.
-	static void Collect()
+	static void Collect(Action collect)
 	{
 		IntPtr mutex = NewMutex();
 		pthread_mutex_lock(mutex);
 		Start("native", () => lock_at_once(mutex));
-		Start("collector", () => { Thread.Sleep(500); GC.Collect(); });
+		Start("collector", () => { Thread.Sleep(500); for (; ; ) collect(); });
 	}
 
 	static void Idle() { Start("sleeper", () => Thread.Sleep(-1)); }
@@ -233,7 +233,8 @@ public static class Hang
 			{ "socket", () => Held(fds => socketpair(1, 1, 0, fds), fd => recvmsg(fd, NewMutex(), 0)) },
 			{ "abandoned", () => Abandoned(true, false) }, { "abandoned-first", () => Abandoned(false, false) },
 			{ "abandoned-collected", () => Abandoned(false, true) },
-			{ "collect", Collect }, { "idle", Idle }, { "busy", Busy },
+			{ "collect", () => Collect(GC.Collect) }, { "allocate", () => Collect(() => GC.KeepAlive(new byte[2000])) },
+			{ "idle", Idle }, { "busy", Busy },
 		};
 		modes[args[0]]();
 		Begun.Signal();

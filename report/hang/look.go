@@ -30,6 +30,7 @@ type Thread struct {
 	New         bool    // it began between the snapshots
 	Incomplete  bool    // frames are missing from its stack
 	Cooperative bool    // in both snapshots the runtime counted it as running managed code
+	Suspends    bool    // in both snapshots it was stopping all other threads, mostly for a collection
 	Blocks      Wait    // what it waits for in a system call, NoWait if it is in none that waits
 	Limited     bool    // that wait has a time limit; false if that is unknown
 }
@@ -157,6 +158,9 @@ func (t *Thread) Wait() (Wait, string) {
 	wait, by := t.waitOf()
 	if is, busy := t.worker(); is && !busy {
 		return Idle, by
+	}
+	if t.Suspends {
+		return Collection, by
 	}
 	managed := slices.ContainsFunc(t.Frames, func(f Frame) bool { return f.Managed })
 	if strings.HasPrefix(t.Name, ".NET ") && !managed || slices.ContainsFunc(ofRuntime, t.has) {

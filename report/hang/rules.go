@@ -160,17 +160,22 @@ func (j *judge) abandoned() {
 }
 
 // suspension finds a collection that waits for a thread that does not stop for it. The runtime sends that
-// thread signals, so it may use CPU time.
+// thread signals, so it may use CPU time. Between them, the thread that collects may be at different places.
+// If it is, only threads in system calls count: another thread may be in a short loop.
 func (j *judge) suspension() {
 	var collectors, holding []uint32
+	still := false
 	for i := range j.p.Threads {
 		t := &j.p.Threads[i]
 		switch w, _ := t.Wait(); {
-		case w == Collection && !t.Moved:
-			collectors = append(collectors, t.TID)
+		case w == Collection && (t.Suspends || !t.Moved):
+			collectors, still = append(collectors, t.TID), still || !t.Moved
 		case t.Cooperative && !t.Moved:
 			holding = append(holding, t.TID)
 		}
+	}
+	if !still {
+		holding = slices.DeleteFunc(holding, func(tid uint32) bool { return j.by[tid].Blocks == NoWait })
 	}
 	if len(collectors) > 0 && len(holding) > 0 {
 		lines := j.list(holding, func(t *Thread) string {

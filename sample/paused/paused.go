@@ -82,6 +82,7 @@ type Stack struct {
 	// Cooperative: the runtime counts the thread as running managed code, so a collection waits for it. Locks
 	// sets it.
 	Cooperative bool
+	Suspends    bool  // it is stopping all other threads, mostly for a collection; Locks sets it
 	Block       Block // what it waits for in a system call
 	Limited     bool  // that wait has a time limit; false if that is unknown
 }
@@ -312,6 +313,7 @@ func (s *Process) Locks(stacks []Stack) {
 			stacks[i].Lock = l
 		}
 		stacks[i].Cooperative = s.target.Cooperative(stacks[i].TID)
+		stacks[i].Suspends = s.target.Suspends(stacks[i].TID)
 	}
 	s.waiters = nil
 }

@@ -11,6 +11,7 @@ import (
 type threadList struct {
 	mem               live.Memory
 	store             uint64 // address of the variable that points to the ThreadStore
+	suspends          uint64 // address of the variable that points to the thread that stops all others
 	first, next, osid uint64
 	known             bool
 	Objects           map[uint32]uint64
@@ -52,6 +53,7 @@ func (l *threadList) init(mem live.Memory, t *contract.Tables) {
 	next, ok3 := d.Offset("Thread", "LinkNext")
 	osid, ok4 := d.Offset("Thread", "OSId")
 	l.mem, l.store, l.first, l.next, l.osid = mem, store, uint64(first), uint64(next), uint64(osid)
+	l.suspends, _ = t.Global("GCThread")
 	l.known = ok1 && ok2 && ok3 && ok4
 }
 
@@ -97,6 +99,12 @@ func (l *threadList) Word(addr uint64) uint64 {
 		return 0
 	}
 	return binary.LittleEndian.Uint64(l.buf[:])
+}
+
+// Suspends reports whether a thread is stopping all others or has stopped them, mostly for a collection.
+func (t *Process) Suspends(tid uint32) bool {
+	object := t.Threads.Objects[tid]
+	return object != 0 && t.Threads.Word(t.Threads.suspends) == object
 }
 
 // Cooperative reports whether the runtime counts a thread as running managed code.

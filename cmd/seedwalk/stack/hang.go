@@ -168,6 +168,7 @@ func (f *stackFlags) compare(first *stackView, wait time.Duration) (*hangReport,
 		t.Moved = t.New || !old.equals(now)
 		t.Ran = t.Moved || before[t.TID] != after[t.TID]
 		t.Cooperative = t.Cooperative && old != nil && old.cooperative
+		t.Suspends = t.Suspends && old != nil && old.suspends
 	}
 	return reportOf(second, p), second, nil
 }
@@ -217,7 +218,7 @@ func processOf(v *stackView, pending *tasks.Result) *hang.Process {
 		t := &v.Threads[i]
 		byToken := t.Lock == nil && slices.Contains(pending.Limited, t.TID) // a token ends no wait for a lock
 		h := hang.Thread{TID: t.TID, Name: t.Name, Incomplete: !t.Complete, Cooperative: t.cooperative,
-			Blocks: blocks[t.block], Limited: t.limited || byToken}
+			Suspends: t.suspends, Blocks: blocks[t.block], Limited: t.limited || byToken}
 		if t.Lock != nil {
 			h.Lock = hang.Lock{Kind: t.Lock.Kind, At: t.Lock.At, Owner: t.Lock.Owner, Ended: t.Lock.Ended}
 		}

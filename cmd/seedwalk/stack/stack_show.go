@@ -50,6 +50,7 @@ type stackThread struct {
 
 	gapIn       string // path of the module at GapAt, "" if no module is there
 	cooperative bool   // paused.Stack.Cooperative
+	suspends    bool   // it is stopping all others for a collection
 	block       paused.Block
 	limited     bool // paused.Stack.Limited
 }
@@ -74,10 +75,17 @@ func newStackView(source string, pid int, name string) *stackView {
 		Name: name, Threads: []stackThread{}}
 }
 
+// serverGC reports whether a thread of the server's collector works on a collection. Between collections, it
+// waits for an event. The runtime has no Thread for it.
+func serverGC(name string, b paused.Block) bool {
+	return strings.HasPrefix(name, ".NET Server GC") && b != paused.ForEvent
+}
+
 // add adds a thread with its stack.
 func (v *stackView) add(p *paused.Process, s *paused.Stack, name string, held time.Duration) {
 	t := stackThread{TID: s.TID, Name: name, Complete: s.Gap == merge.GapNone, HeldNs: held.Nanoseconds(),
-		Frames: []stackFrame{}, cooperative: s.Cooperative, block: s.Block, limited: s.Limited}
+		Frames: []stackFrame{}, cooperative: s.Cooperative, suspends: s.Suspends || serverGC(name, s.Block),
+		block: s.Block, limited: s.Limited}
 	if !t.Complete {
 		t.Gap, t.GapAt = s.Gap.String(), fmt.Sprintf("%#x", s.At)
 		if i := p.Modules().Find(s.At); i >= 0 {
