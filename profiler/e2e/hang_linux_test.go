@@ -123,6 +123,17 @@ func TestHangInLocks(t *testing.T) {
 	}
 }
 
+// In a core that was written outside of a container, threads have other numbers than in the program. So the
+// owners of locks are unknown: they have not ended.
+func TestHangOfContainer(t *testing.T) {
+	need(t, "out", "samples", "Stuck.exe")
+	pid := contained(t, app(t, "Stuck", "locks")...)
+	hungAs(t, fmt.Sprint(pid), "deadlock", "System.Threading.Lock at")
+	h := hangOf(t, "--core", coreOf(t, fmt.Sprint(pid), "gcore"))
+	expect.True(t, h.kind() == "nothing" && strings.Contains(h.Verdicts[0].Summary, "are not known"),
+		"%v", h.Verdicts)
+}
+
 // hungAs repeats the command until it finds the hang: the program has just started and may be slow on a
 // loaded machine.
 func hungAs(t *testing.T, pid, kind, says string) (h hung) {

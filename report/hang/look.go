@@ -74,12 +74,13 @@ const (
 	Child // a child process
 	Input // files, sockets, polls
 	Collection
+	Finalizers
 )
 
 func (w Wait) String() string {
 	return [...]string{"running", "idle", "a lock", "a reader-writer lock", "a semaphore", "a task",
 		"an event or a mutex", "a monitor's pulse", "the end of a thread", "time to pass",
-		"a child process", "input or output", "a garbage collection"}[w]
+		"a child process", "input or output", "a garbage collection", "the finalizers"}[w]
 }
 
 // known maps names of functions to the wait of a thread that is in such a function. A name that contains a
@@ -94,6 +95,7 @@ var known = []struct {
 	{ReaderWriter, []string{"System.Threading.ReaderWriterLock"}},
 	{Join, []string{"System.Threading.Thread.Join"}},
 	{Sleep, []string{"System.Threading.Thread.Sleep"}},
+	{Finalizers, []string{"System.GC.WaitForPendingFinalizers", "GCInterface_WaitForPendingFinalizers"}},
 	{Collection, []string{"System.GC.Collect", "System.GC._Collect", "GCInterface_Collect"}},
 	{Enter, []string{"System.Threading.Monitor.Enter", "System.Threading.Monitor.ReliableEnter",
 		"System.Threading.Monitor.TryEnter", "System.Threading.Lock.", "pthread_mutex_", "__pthread_mutex_"}},
@@ -103,6 +105,8 @@ var known = []struct {
 	{Child, []string{"System.Diagnostics.Process.WaitForExit", "System.Diagnostics.ProcessWaitState."}},
 	// the kernel repeats these calls under another number
 	{Sleep, []string{"nanosleep", "clock_nanosleep", "__clock_nanosleep", "usleep", "sleep"}},
+	{Event, []string{"__futex_", "pthread_cond_timedwait", "pthread_cond_clockwait", "sem_timedwait",
+		"sem_clockwait"}},
 }
 
 // ofRuntime lists functions of threads that the core library starts for itself.

@@ -8,7 +8,7 @@ import (
 // rest reports what the threads of the program wait for.
 func (j *judge) rest() {
 	var listed []uint32
-	ran, incomplete := 0, 0
+	ran, incomplete, unowned := 0, 0, 0
 	waits := map[Wait]int{}
 	for i := range j.p.Threads {
 		t := &j.p.Threads[i]
@@ -21,6 +21,9 @@ func (j *judge) rest() {
 		}
 		if w == Idle || w == NoWait && !t.Ran {
 			continue
+		}
+		if (w == Enter || w == ReaderWriter) && !t.Ran && t.Lock.Owner == 0 {
+			unowned++
 		}
 		waits[w]++
 		listed = append(listed, t.TID)
@@ -44,6 +47,10 @@ func (j *judge) rest() {
 	default:
 		summary += " No thread of the program used CPU time between the two snapshots: the process is idle."
 	}
+	if unowned > 0 {
+		summary += fmt.Sprintf(" The owners of the locks of %s are not known: a circle of these locks is not found.",
+			count(unowned, "thread"))
+	}
 	j.add(kind, false, nil, lines, "%s", summary)
 }
 
@@ -58,7 +65,7 @@ func (j *judge) doesNow(t *Thread) string {
 // sumOf returns a sentence with the number of threads for each kind of wait.
 func sumOf(waits map[Wait]int) string {
 	var parts []string
-	for w := Enter; w <= Collection; w++ {
+	for w := Enter; w <= Finalizers; w++ {
 		if n := waits[w]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d for %s", n, w))
 		}

@@ -63,9 +63,9 @@ func Judge(p *Process) []Verdict {
 	return j.out
 }
 
-// add keeps a verdict. After a single snapshot, only stopped and deadlock count as a hang.
+// add keeps a verdict. After a single snapshot, only verdicts that no time can refute count as a hang.
 func (j *judge) add(kind Kind, hang bool, threads []uint32, evidence []string, format string, args ...any) {
-	hang = hang && (!j.p.Once || kind == Stopped || kind == Deadlock)
+	hang = hang && (!j.p.Once || kind == Stopped || kind == Deadlock || kind == Abandoned)
 	j.out = append(j.out, Verdict{kind, hang, fmt.Sprintf(format, args...), evidence, threads})
 	for _, t := range threads {
 		j.seen[t] = true

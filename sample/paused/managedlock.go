@@ -161,8 +161,8 @@ func (t locks) ownerOf(o *objects.Object, w *managedWaiter) (owner uint32, ended
 		}
 		if !w.lock.kernel {
 			owner = t.managedThread(id)
-		} else if tid, ok := t.Threads.Outer(id); !ok && t.unchanged(o) {
-			return id, true
+		} else if tid, ok := t.Threads.Outer(id); !ok && t.Threads.Objects[w.tid] != 0 && t.unchanged(o) {
+			return id, true // with other numbers, as in a core of a container, the waiter is unknown too
 		} else if t.Threads.Objects[tid] != 0 {
 			owner = tid
 		}

@@ -64,8 +64,9 @@ func (m *torn) tear(p []byte) {
 	}
 }
 
-// A heap with any inconsistent word is read to its end, in bounded time, without a panic.
-func TestTornTasks(t *testing.T) {
+// startTasks starts a program of pending tasks, and returns its number.
+func startTasks(t *testing.T) (pid int) {
+	t.Helper()
 	cmd := exec.Command(needs.File(t, "out", "bin", "swhost"), needs.Runtime9(t),
 		needs.File(t, "out", "samples", "Tasks.exe"), "30", "still")
 	cmd.Env = append(os.Environ(), "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1")
@@ -77,7 +78,12 @@ func TestTornTasks(t *testing.T) {
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "ready"; {
 	}
-	l := must.Get(LookAtTasks(cmd.Process.Pid, nil))(t)
+	return cmd.Process.Pid
+}
+
+// A heap with any inconsistent word is read to its end, in bounded time, without a panic.
+func TestTornTasks(t *testing.T) {
+	l := must.Get(LookAtTasks(startTasks(t), nil))(t)
 	whole := l.Process.target.Mem
 	refused, longest := 0, time.Duration(0)
 	for seed := range int64(*tornTasks) {
