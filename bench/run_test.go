@@ -26,7 +26,7 @@ func record(tb testing.TB, deep, path string, depth int) {
 	must.Do(tb, run(deep, path, fmt.Sprint(depth)))
 }
 
-// rawFiles lists the raw sample files to walk, or skips nothing and says so.
+// rawFiles lists the raw sample files to walk. If there are none, it logs why.
 func rawFiles(b *testing.B) []string {
 	files, err := peer.RawFiles(b.TempDir())
 	if err != nil {
@@ -35,8 +35,7 @@ func rawFiles(b *testing.B) []string {
 	return files
 }
 
-// Both sides give every frame of stacks of known depth: the timed work is the
-// whole walk.
+// Both sides return every frame of stacks of known depth, so the benchmarks time whole walks.
 func TestDeep(t *testing.T) {
 	peers, deep := rivals(t)
 	for _, depth := range []int{8, 32, 128} {

@@ -1,5 +1,5 @@
-// Reads the files of package capture, which describes them: what all peers written in
-// C share. A peer is one C file, so that all of it is static here.
+// Reads the files that package capture describes. All peers written in C include this header. A peer is one C
+// file, so everything here is static.
 //
 // Sources: package capture; System V ABI, AMD64 supplement, the register number mapping (DWARF's
 // numbers of the registers).
@@ -22,7 +22,7 @@ struct run {
 	const uint8_t *data;
 };
 
-// recorded is one stack as the file has it.
+// recorded is one stack of the file.
 struct recorded {
 	uint64_t set; // index of its modules
 	uint64_t limit; // most frames to walk

@@ -95,16 +95,15 @@ func TestCache(t *testing.T) {
 		want    bool
 	}{
 		{"the file is not there yet", func() error { return os.Rename(prog, prog+"-away") }, id, false},
-		{"it has come", func() error { return os.Rename(prog+"-away", prog) }, id, true},
-		{"it is gone again", func() error { return os.Rename(prog, prog+"-away") }, id, true},
+		{"the file appears", func() error { return os.Rename(prog+"-away", prog) }, id, true},
+		{"the file is gone again", func() error { return os.Rename(prog, prog+"-away") }, id, true},
 		{"another build", func() error { return nil }, "abcdef01", false},
 		{"no build ID", func() error { return nil }, "", false},
 		{"the cache is full", func() error {
-			cache.image("more",
-				id).size.Store(maxCached)
+			cache.image("more", id).size.Store(maxCached)
 			return nil
 		}, id, true},
-		{"and has forgotten", func() error { cache.image("one more", id); return nil }, id, false},
+		{"the image was dropped", func() error { cache.image("one more", id); return nil }, id, false},
 	} {
 		must.Do(t, step.before())
 		expect.Equal(t, named(step.buildID), step.want, "%s: named", step.name)

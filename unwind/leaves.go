@@ -30,8 +30,8 @@ func (s *State) LeavesStack(caller uint64, mem *memory.Window, b *Bounds) bool {
 	if from, to := b.holds(sp), b.holds(caller); from || to {
 		return from != to
 	}
-	// If everything else has been popped, the place where a call pushed its return address still belongs to
-	// the stack.
+	// A stack pointer at the stack's end is in no run. The word below it, where a call pushed its return
+	// address, is still in the stack's run.
 	at, ok := mem.Run(sp - 8)
 	if !ok {
 		at, ok = mem.Run(sp)

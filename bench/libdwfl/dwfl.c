@@ -3,10 +3,9 @@
 //
 // Sources: elfutils' libdwfl.h (dwfl_attach_state, dwfl_getthread_frames).
 //
-// Usage: as bench/libunwind/peer.c; libdwfl keeps what it has parsed, so that each
-// mode is the same to it.
+// Usage: as bench/libunwind/peer.c. libdwfl keeps what it has parsed, so all modes measure the same.
 //
-// Known gaps: the number of a file's images that are mapped twice is one.
+// Known gaps: a file that is mapped twice at one bias is reported once.
 #define _GNU_SOURCE
 #include "../stacks.h"
 #include <elfutils/libdwfl.h>

@@ -7,7 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// A difference is the peer's guess wherever above it one was made.
+// A difference is due to the peer's guess if the peer guessed any frame between the leaf and it.
 func TestCompareAfterAGuess(t *testing.T) {
 	const cfi = unwind.TrustCFI
 	want := Want{Frames: []Frame{{1, 8, true, cfi}, {2, 16, true, cfi}, {3, 24, true, cfi}}, Block: 3}

@@ -23,7 +23,7 @@ type Frame struct {
 	Trust  unwind.Trust // ours
 }
 
-// Source returns a file of the folder below bench.
+// Source returns the path of bench/FOLDER/NAME. It searches from the working directory upward.
 func Source(folder, name string) (string, error) {
 	dir, err := os.Getwd()
 	for err == nil {
@@ -40,8 +40,8 @@ func Source(folder, name string) (string, error) {
 	return "", err
 }
 
-// Build compiles bench/FOLDER/NAME.c into dir and returns the program. It answers
-// ErrAbsent where compiler or library are missing.
+// Build compiles bench/FOLDER/NAME.c into dir and returns the program. It returns ErrAbsent if the compiler
+// or the library is missing.
 func Build(dir, folder, name string, libs ...string) (string, error) {
 	src, err := Source(folder, name+".c")
 	if err != nil {
@@ -139,7 +139,7 @@ var letters = map[Mode]string{Warm: "w", Cold: "c", Off: "n"}
 // Round walks all stacks n times. It returns the nanoseconds and the frames of these n rounds together.
 func (t *Timer) Round(m Mode, n int) (ns, frames uint64, err error) { return t.Ask(letters[m], n) }
 
-// Ask is Round in the program's own words.
+// Ask is Round with a mode as the program spells it.
 func (t *Timer) Ask(what string, n int) (ns, frames uint64, err error) {
 	if _, err = fmt.Fprintf(t.in, "%s %d\n", what, n); err == nil {
 		_, err = fmt.Fscan(t.out, &ns, &frames)

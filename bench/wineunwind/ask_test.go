@@ -65,10 +65,10 @@ type (
 	}
 )
 
-// ask gives Wine's answers about an image, one per point.
+// ask returns Wine's answers about an image, one per point.
 func (w *wine) ask(t *testing.T, f *pe.File, pts []point) []answer {
 	t.Helper()
-	// Under a name of its own: of some DLLs Wine prefers its own file.
+	// The link has a name of its own: Wine prefers its own file for some DLLs.
 	w.asked++
 	link := filepath.Join(w.dir, fmt.Sprintf("image%d.dll", w.asked))
 	must.Do(t, os.Symlink(f.Name(), link))

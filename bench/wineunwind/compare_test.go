@@ -12,7 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 )
 
-// how says what an answer rests on; the harness's numbers.
+// how is the source of an answer, numbered as in the harness.
 type how uint32
 
 const (
@@ -23,7 +23,7 @@ const (
 
 const allKnown = context.AMD64All
 
-// answer is what is known after one step.
+// answer is the result of one step.
 type answer struct {
 	how     how
 	begin   uint32 // RVA at which the entry begins
@@ -42,8 +42,8 @@ func difference(a, b *context.AMD64) string {
 	return pevec.DiffAMD64(a, b, pevec.WindowsAMD64)
 }
 
-// differ says in what our answer is not Wine's, "" if in nothing. Where Wine
-// faults we must have met memory that is not there, too.
+// differ describes how our answer differs from Wine's, "" if it does not. If Wine faults, our walker must
+// have met unreadable memory, too.
 func differ(ours, wine *answer) string {
 	if wine.how == refused {
 		if ours.stop == unwind.Unreadable ||
@@ -75,16 +75,16 @@ func differ(ours, wine *answer) string {
 // tally counts points.
 type tally struct {
 	points, agreed, unexplained int
-	loops                       int // not asked: Wine would not come back
+	loops                       int // not asked: Wine would loop
 	explained                   [len(classes)]int
 	covered                     [len(covers)]int
 }
 
-// covers names what the points ask for; one may ask for several.
+// covers are the kinds of points. A point may be of several kinds.
 var covers = [...]string{"prolog", "body", "epilog", "no entry", "chained", "version 2", "frame register",
 	"machine frame", "handler", "refused"}
 
-// cover counts a point by what it asks for.
+// cover counts a point for each of its kinds.
 func (s *tally) cover(f *pe.File, p *point, a *answer) {
 	s.points++
 	fn, _ := f.AMD64().Find(p.rva)

@@ -1,12 +1,11 @@
-// Package work guards how much the engine does for a frame: it counts instructions,
-// which are the same on a machine that is busy with something else, where times
-// are not.
+// Package work bounds the instructions that the engine executes for a frame. Their number is the same on a
+// busy machine; times are not.
 //
-// A benchmark's program is run by qemu-x86_64 with the plugin of testdata/count.c,
-// with two numbers of repetitions: the difference is what the repetitions cost.
+// qemu-x86_64 runs a benchmark's program with the plugin of testdata/count.c, with two numbers of
+// repetitions. The difference is the cost of the repetitions.
 //
 // Source: QEMU, "TCG Plugins" (version 1 of the interface).
 //
-// Known gaps: cache misses and branches that are predicted wrongly cost time, but
+// Known gaps: cache misses and mispredicted branches cost time, but
 // no instructions. The numbers are of one release of the Go compiler.
 package work

@@ -13,7 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/wire"
 )
 
-// TestMain is the helper in the processes that the library starts.
+// TestMain runs the tests, or the helper: the library starts this program as its helper.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[0] == "seedwalk" && os.Args[1] == "engine" {
 		engine()

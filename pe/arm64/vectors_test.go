@@ -6,8 +6,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/judgetest"
 )
 
-// Every field and code of real records is what its source prints, and packed
-// words are what llvm-readobj prints of them.
+// TestDecodeVectors compares every field and code of real records with the source's own output, and packed
+// words with llvm-readobj's.
 func TestDecodeVectors(t *testing.T) {
 	for _, file := range []string{"arm64-decode", "arm64-llvmtest"} {
 		t.Run(file, func(t *testing.T) { judgetest.PE(t, file) })

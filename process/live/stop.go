@@ -14,7 +14,7 @@ type Stop struct {
 	Err  error         // why it could not be read: a *StopError
 }
 
-// Stood holds the properties of a stopped thread other than its registers.
+// Stood is what a stopped thread reports besides its registers.
 type Stood struct {
 	Base uint64 // its thread pointer, near its stack's end; 0 = unknown
 	Call int64  // the number of the system call in which it waits; negative = none, or unknown (ARM64)
@@ -51,7 +51,7 @@ func (e *StopError) Error() string {
 	case Asleep:
 		return fmt.Sprintf("thread %d sleeps in the kernel and cannot be interrupted", e.TID)
 	case Untraced:
-		return fmt.Sprintf("thread %d cannot be stopped: this system has no ptrace, an emulator's for programs (qemu-user) mostly; record --pid and stack --core need none", e.TID)
+		return fmt.Sprintf("thread %d cannot be stopped: this system has no ptrace, as under qemu-user; record --pid and stack --core work without it", e.TID)
 	}
 	return fmt.Sprintf("thread %d runs code that is not for %s", e.TID, context.Host())
 }

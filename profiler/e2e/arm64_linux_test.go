@@ -305,7 +305,7 @@ func TestARM64RecordPID(t *testing.T) {
 		armRecorded(t, r, file, 50)
 	}
 	t.Run("ptrace", func(t *testing.T) {
-		const why = "this system has no ptrace, an emulator's for programs (qemu-user) mostly; record --pid and stack --core need none"
+		const why = "this system has no ptrace, as under qemu-user; record --pid and stack --core work without it"
 		stack, outside := ask("stack", pid), ask("record", "--pid", pid, "--outside", "--duration", "1s")
 		for _, r := range []result{stack, outside, doctor} {
 			expect.True(t, r.code != 0 && strings.Contains(r.stderr+r.stdout, why),

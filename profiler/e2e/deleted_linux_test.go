@@ -36,10 +36,10 @@ func ownRuntime(t *testing.T, copied ...string) (dir string) {
 	return dir
 }
 
-// The runtime and a library are replaced on disk while they run, as by an upgrade of their packages. Stacks
-// still agree with the threads' own records: of a recording, of one from outside, and of stack. The mapped
-// files are opened by the kernel's own names for them, which needs a privilege; without it, the mapped memory
-// is read.
+// The runtime and a library are replaced on disk while they run, as by an upgrade of their packages. The
+// stacks of record, record --outside, and stack still agree with the threads' own records. The tool opens the
+// mapped files by the kernel's names for them (/proc/PID/map_files), which needs a privilege. Without it, the
+// tool reads the mapped memory.
 func TestReplacedLibraries(t *testing.T) {
 	plain, err := exec.LookPath("setpriv")
 	for _, c := range []struct {
@@ -49,7 +49,7 @@ func TestReplacedLibraries(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			switch {
 			case c.without == nil && os.Geteuid() != 0:
-				t.Skip("SKIPPED-CHECK: files by their mappings are opened by root only")
+				t.Skip("SKIPPED-CHECK: only root may open files by their mappings")
 			case c.without != nil && err != nil:
 				t.Skip("SKIPPED-CHECK: no setpriv (Debian package util-linux)")
 			}
@@ -78,7 +78,7 @@ func TestReplacedLibraries(t *testing.T) {
 				k.few(t, 60, 97)
 			}
 			expect.True(t, len(standing(t, p.pid)) == 0 && p.out.String() == "",
-				"it stands, or said %q", p.out.String())
+				"threads are stopped, or the program printed %q", p.out.String())
 		})
 	}
 }

@@ -8,13 +8,12 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 )
 
-// frames are the call frame information of an image of either format, and what
-// of the image is needed to show it. A PE image's lie at its preferred base;
-// what is shown are RVAs.
+// frames holds the call frame information of an ELF or PE image, and the image's code and names for display.
+// A PE image's records contain addresses at its preferred base; the output shows RVAs.
 type frames struct {
 	table  *cfi.Table
 	err    error  // of the table
-	base   uint64 // of the table's addresses: what is shown is that less
+	base   uint64 // subtracted from the table's addresses for the output
 	debug  string // the name of the section .debug_frame was read from
 	arch   context.Arch
 	code   func(addr uint64, n int) ([]byte, bool)
@@ -33,7 +32,7 @@ func (r *frames) loadDamage() (out []error) {
 	return out
 }
 
-// function describes the FDE that covers an address as it is shown.
+// function describes the FDE that covers addr, which is an address of the output.
 func (r *frames) function(addr uint64) (*Function, error) {
 	fde, why := r.table.Find(addr + r.base)
 	if why != cfi.None {
@@ -47,7 +46,7 @@ func (r *frames) function(addr uint64) (*Function, error) {
 		Hi: fde.Hi - r.base, Asked: addr, Arch: r.arch}
 	f.From = fmt.Sprintf("FDE at offset %#x of %s", fde.Offset, section)
 	if fde.Signal {
-		f.Notes = append(f.Notes, "signal frame: the frame below it stands at an exact instruction")
+		f.Notes = append(f.Notes, "signal frame: its caller was interrupted and is at an exact instruction")
 	}
 	if fde.BKey {
 		f.Notes = append(f.Notes, "return addresses are signed with the B key")

@@ -64,8 +64,7 @@ func zdebug(t *testing.T, data []byte, size int) []byte {
 	return b.Bytes()
 }
 
-// TestWhatGoverns: of an image with both kinds of unwind data, both are shown,
-// and what the walkers go by is said.
+// TestWhatGoverns: inspect shows both kinds of unwind data of an image, and which kind the walkers use.
 func TestWhatGoverns(t *testing.T) {
 	plain, long := debugFrames(0x1000, 0x1020), debugFrames(0x1000, 0x1020)
 	for _, c := range []struct {
@@ -108,7 +107,7 @@ func TestWhatGoverns(t *testing.T) {
 	}
 }
 
-// TestNeitherGoverns: where both are silent, both are said to be.
+// TestNeitherGoverns: if neither kind covers an address, the error names both.
 func TestNeitherGoverns(t *testing.T) {
 	im := must.Get(Open(inFile(t, dwarfImage(pe.MachineAMD64, ".debug_frame", debugFrames(0x1020)))))(t)
 	_, err := im.At("0x1030")
@@ -150,16 +149,14 @@ func TestCheckDWARF(t *testing.T) {
 	}
 }
 
-// TestFunctionOutsideCode: an FDE whose begin is no RVA is found out, not
-// folded into 32 bits.
+// TestFunctionOutsideCode: an FDE whose begin is no RVA is reported. The begin is not cut to 32 bits.
 func TestFunctionOutsideCode(t *testing.T) {
 	got := must.Get(CheckFile(inFile(t,
 		dwarfImage(pe.MachineAMD64, ".debug_frame", debugFrames(0x1000, 1<<32+0x1020)))))(t)
 	expect.True(t, got.Count(Contradictory) == 1 && got.Count(Remark) == 0, "%+v", got.Findings)
 }
 
-// TestMingw looks at what mingw's linker made: built here once, committed as
-// seeds of the fuzzers.
+// TestMingw checks images from mingw's linker, which are also seeds of the fuzzers.
 func TestMingw(t *testing.T) {
 	for _, c := range []struct {
 		file    string
@@ -192,8 +189,8 @@ func TestMingw(t *testing.T) {
 	}
 }
 
-// sameEffect holds the two structures of one function against each other:
-// different parts of one compiler wrote them.
+// sameEffect compares the two kinds of unwind data of one function, which different parts of one compiler
+// wrote.
 func sameEffect(t *testing.T, file string, f *Function) {
 	t.Helper()
 	must.True(t, len(f.Lines) != 0 && len(f.Lines) == len(f.Also.Lines),
@@ -208,7 +205,7 @@ func sameEffect(t *testing.T, file string, f *Function) {
 	}
 }
 
-// TestGoForWindows looks at what Go's linker makes: all of it, compressed.
+// TestGoForWindows checks an image from Go's linker: all functions have DWARF, in a compressed section.
 func TestGoForWindows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED-CHECK: builds a Go program for Windows, half a minute when nothing of it is cached")

@@ -44,8 +44,8 @@ type Recording struct {
 	Damage    error // a *DamageError or the error of the reader, nil = none
 }
 
-// Read reads a recording. The error is ErrFormat, a *wire.VersionError, or that of r if there is
-// nothing to keep; damage further on is in Recording.Damage.
+// Read reads a recording. If there is nothing to keep, the error is ErrFormat, a *wire.VersionError, or r's.
+// Later damage is in Recording.Damage.
 func Read(r io.Reader) (*Recording, error) {
 	head := make([]byte, len(magic)+1)
 	if _, err := io.ReadFull(r, head); err != nil {
@@ -122,7 +122,7 @@ func (f *file) block() ([]byte, error) {
 	return raw, nil
 }
 
-// items takes the items of a block.
+// items decodes the items of a block.
 func (f *file) items(raw []byte) error {
 	for rest := raw; len(rest) > 0; {
 		at := len(raw) - len(rest)
@@ -145,7 +145,7 @@ func (f *file) items(raw []byte) error {
 	return nil
 }
 
-// message takes a message of a process.
+// message decodes a message of a process.
 func (f *file) message(number uint64, b []byte) (size int, err error) {
 	m, size, err := wire.Parse(b)
 	if err != nil || m == nil {
@@ -159,7 +159,7 @@ func (f *file) message(number uint64, b []byte) (size int, err error) {
 	return size, nil
 }
 
-// own takes an item of the recording.
+// own decodes an item that belongs to the recording and not to a process.
 func (f *file) own(b []byte) (size int, err error) {
 	if len(b) == 0 {
 		return 0, io.ErrUnexpectedEOF

@@ -1,7 +1,7 @@
 package sampler
 
 import (
-	"sort"
+	"slices"
 
 	"github.com/seedwalk/seedwalk/report/wire"
 )
@@ -35,7 +35,7 @@ func (s *stats) Ended(samples uint64) {
 func (s *stats) Write(w *wire.Writer, alive []uint64) {
 	s.Handler.Write(w, "probe_handler_ns")
 	n := append(alive, s.perThread...)
-	sort.Slice(n, func(i, j int) bool { return n[i] < n[j] })
+	slices.Sort(n)
 	if len(n) > 0 {
 		w.Counter("probe_thread_min", n[0])
 		w.Counter("probe_thread_median", n[len(n)/2])

@@ -1,4 +1,5 @@
-/* seedwalk_sampler_copy(tag) calls sw_copy_now(tag, kept), with the caller's registers and stack. */
+/* seedwalk_sampler_copy(tag) calls sw_copy_now(tag, kept). kept points to the caller's registers: the return
+ * address, the stack pointer, and those that a function preserves. */
 #ifdef _WIN32
 __asm__(".text\n.globl seedwalk_sampler_copy\n.def seedwalk_sampler_copy; .scl 2; .type 32; .endef\n.seh_proc seedwalk_sampler_copy\n"
 	"seedwalk_sampler_copy:\n\tsub $120, %rsp\n\t.seh_stackalloc 120\n\t.seh_endprologue\n"

@@ -8,7 +8,7 @@
 
 struct sw_header *sw_shared;
 
-/* The section of all helpers, one after the other: a copy of another thread may be under way when one ends. */
+/* All helpers use this section, one after the other: a thread may still be writing a copy when a helper ends. */
 static HANDLE section;
 
 /* The room behind the ring holds the longest record, so that no record wraps around. */

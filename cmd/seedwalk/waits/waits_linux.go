@@ -14,8 +14,8 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 )
 
-// launch runs the command with a port of ours, at which its runtime waits until
-// the sessions are there.
+// launch runs the command with a diagnostic port. The command's runtime waits at the port until the sessions
+// have started.
 func (f *waitsFlags) launch(a *waits.Analysis) int {
 	dir, err := os.MkdirTemp("", "seedwalk-waits-")
 	if err != nil {
@@ -29,7 +29,7 @@ func (f *waitsFlags) launch(a *waits.Analysis) int {
 		return options.ExitRefused
 	}
 	defer port.Close()
-	// A closed pipe ends the watching, not this program: the folder has to be removed.
+	// SIGPIPE ends the watch and not the program, so that the folder is removed.
 	ctx, release := signal.NotifyContext(context.Background(), syscall.SIGPIPE)
 	defer release()
 	ctx, stop := f.until(ctx)
@@ -52,8 +52,7 @@ func (f *waitsFlags) launch(a *waits.Analysis) int {
 	return f.watchCommand(ctx, client, a, cmd, ended)
 }
 
-// resumeOthers lets the runtimes of the command's children go on: one process is
-// watched at a time.
+// resumeOthers resumes the runtimes of the command's children: the tool watches one process at a time.
 func resumeOthers(port *diagnostics.Port) {
 	for c := range port.Runtimes() {
 		waitsSay("process %d is not watched: the first .NET process is", c.PID)
@@ -61,7 +60,7 @@ func resumeOthers(port *diagnostics.Port) {
 	}
 }
 
-// withPort adds our port to those that the user has.
+// withPort adds our port to those that the user has set.
 func withPort(env []string, variable string) []string {
 	for i, v := range env {
 		if old, ok := strings.CutPrefix(v, diagnostics.PortVariable+"="); ok && old != "" {
