@@ -24,11 +24,27 @@ func (g *graph) connect() {
 			g.follow(int32(i), p.word(p.shape.next), 0, &left)
 		}
 	}
-	for i := range g.all {
-		if p := g.all[i]; len(p.shape.awaiters) > 0 && p.below == 0 {
+	for i := 0; i < len(g.all); i++ { // awaitsSource adds more
+		p := g.all[i]
+		if len(p.shape.awaiters) > 0 && p.below == 0 && !g.awaitsSource(int32(i)) && g.refresh(p) {
 			g.awaitsSource(int32(i))
 		}
 	}
+}
+
+// refresh reads a box of a running process again. By now, it may await a task that is younger than the
+// reading of the heap.
+func (g *graph) refresh(p *pending) bool {
+	if !g.src.Moves || p.shape.kind != box {
+		return false
+	}
+	o, ok := g.load(p.addr)
+	if !ok || g.shapes.shape(o.Type) != p.shape ||
+		p.shape.flags != 0 && o.Word(p.shape.flags)&stateEnded != 0 {
+		return false
+	}
+	p.data = slices.Clone(o.Data)
+	return true
 }
 
 // follow adds the edges from a task to its continuations, and the objects on which threads block.
@@ -159,18 +175,20 @@ func (g *graph) readArray(addr, size uint64) []byte {
 }
 
 // awaitsSource finds the source of the ValueTask that a box, or the task of ValueTask.AsTask, awaits. The
-// awaiter refers to the source, and the source refers back. An async iterator is itself the source.
-func (g *graph) awaitsSource(i int32) {
+// awaiter refers to the source, and the source refers back. An async iterator is itself the source. A task
+// that the reading of the heap lacks is found in the same way.
+func (g *graph) awaitsSource(i int32) bool {
 	p := g.all[i]
 	n := 0
 	for _, data := range g.awaiters(p) {
 		for off := 0; off+8 <= len(data) && n < maxWords; n, off = n+1, off+8 {
 			if at := binary.LittleEndian.Uint64(data[off:]); at != 0 && at&7 == 0 && at != p.addr &&
 				g.awaits(i, at) {
-				return
+				return true
 			}
 		}
 	}
+	return false
 }
 
 // awaiters returns the parts of an object that hold awaiters: of a box's state machine, or of the task that
@@ -204,12 +222,16 @@ func (g *graph) awaits(box int32, at uint64) bool {
 		}
 		return g.link(from, box)
 	}
-	o, ok := g.load(at)
+	o, ok := g.loadNew(at)
 	if !ok {
 		return false
 	}
 	sh := g.shapes.shape(o.Type)
 	switch back := refers(o.Data, p.addr); {
+	case sh.flags != 0 && sh.valid:
+		if o.Word(sh.flags)&stateEnded != 0 || !g.resumes(o.Word(sh.next), p.addr) {
+			return false
+		}
 	case sh.kind != other:
 		return false
 	case back:
@@ -220,8 +242,23 @@ func (g *graph) awaits(box int32, at uint64) bool {
 		return false
 	}
 	from := g.add(pending{addr: at, shape: sh, data: slices.Clone(o.Data)})
+	if sh.flags != 0 {
+		g.all[from].state = uint32(o.Word(sh.flags))
+	}
 	g.index[at] = from
 	return g.link(from, box)
+}
+
+// resumes reports whether a continuation resumes a box.
+func (g *graph) resumes(at, box uint64) bool {
+	for range maxWrapped {
+		o, ok := g.loadNew(at)
+		if sh := g.shapes.shape; at == box || !ok || sh(o.Type).kind != wrapper && sh(o.Type).kind != action {
+			break
+		}
+		at = o.Word(g.shapes.shape(o.Type).next)
+	}
+	return at == box
 }
 
 // link records that a box awaits from.

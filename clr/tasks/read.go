@@ -228,6 +228,15 @@ func refers(data []byte, to uint64) bool {
 	return false
 }
 
+// loadNew is load for an object to which a live one refers. In a running process, it may be younger than the
+// list of regions.
+func (g *graph) loadNew(at uint64) (o objects.Object, ok bool) {
+	if !g.src.Moves || at&7 != 0 {
+		return g.load(at)
+	}
+	return g.shapes.types.Load(g.src.Memory, at)
+}
+
 // load reads the object at an address, false if the address is in no region or has no object.
 func (g *graph) load(at uint64) (o objects.Object, ok bool) {
 	if !g.heap.Holds(at) {

@@ -107,6 +107,20 @@ func TestTasksOfPrograms(t *testing.T) {
 	}
 }
 
+// While the heap is read, each loop of the program begins to await another delay, which the reading of the
+// heap lacks.
+func TestTasksOfBusy(t *testing.T) {
+	need(t, "out", "samples", "Healthy.exe")
+	p, _ := waiting(t, "ready", app(t, "Healthy", "delays")...)
+	const loops, readings = 50, 10
+	found := 0
+	for range readings {
+		found += tasksOf(t, p.id).counts()["Task.Delay <- Healthy.Tasks (async lambda) <- Task.Run"]
+		time.Sleep(100 * time.Millisecond)
+	}
+	expect.True(t, found > readings*loops*3/4, "%d of %d", found, readings*loops)
+}
+
 // A dump with the heap has the same chains as the process. For a dump without it, the tool prints that the
 // heap is missing.
 func TestTasksOfDumps(t *testing.T) {

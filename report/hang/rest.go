@@ -8,11 +8,14 @@ import (
 // rest reports what the threads of the program wait for.
 func (j *judge) rest() {
 	var listed []uint32
-	ran, incomplete, unowned := 0, 0, 0
+	ran, incomplete, unowned, workers := 0, 0, 0, 0
 	waits := map[Wait]int{}
 	for i := range j.p.Threads {
 		t := &j.p.Threads[i]
 		w, _ := t.Wait()
+		if worker, _ := t.worker(); t.Ran && worker && w == Idle {
+			workers++
+		}
 		if t.Ran && w != Idle {
 			ran++
 		}
@@ -30,6 +33,10 @@ func (j *judge) rest() {
 	}
 	chains, _ := j.chainLines(func(*Chain) bool { return true })
 	lines := append(j.list(listed, j.doesNow), chains...)
+	if workers > 0 {
+		lines = append(lines, fmt.Sprintf("%s of the thread pool ran between the two snapshots, without work now",
+			count(workers, "worker")))
+	}
 	if incomplete > 0 {
 		lines = append(lines, fmt.Sprintf("%s incomplete: what these threads wait for may be missing",
 			isAre(incomplete, "stack")))
@@ -38,7 +45,8 @@ func (j *judge) rest() {
 	switch {
 	case j.p.Once:
 		summary += " A core is one snapshot: it cannot show whether threads run."
-	case ran > 0:
+	case ran+workers > 0:
+		ran += workers
 		summary += fmt.Sprintf(" %s used CPU time between the two snapshots.", count(ran, "thread"))
 	case len(waits) > 0:
 		kind = Waiting
