@@ -7,8 +7,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// While a thread is suspended, Tables must not ask the source. So Tables learns methods before, and Caller
-// steps over the learned ones.
+// While a thread is suspended, Tables must not ask the source about code. So Tables learns methods before, and
+// Caller steps over the learned ones. Before other return addresses, it only reads the code.
 
 // Learn copies the unwind data of the methods in a report of DoStackSnapshot. It asks the source, so call it
 // while nothing is suspended.
@@ -34,21 +34,39 @@ func (t *Tables) learn(ra uint64) {
 	}
 }
 
-// Caller is Step for a return address that was learned. It does not ask the source, and allocates nothing.
-// BadInfo means that no call precedes the address, NoProgress that the frame is smaller than the method's. If
-// the result is not StopNone, s is undefined.
+// Caller is Step for a return address that was learned. For any other it returns NoInfo if a call precedes it.
+// Caller allocates nothing, and asks the source only for those bytes of code, once. BadInfo means that no call
+// precedes the address, NoProgress that the frame is smaller than the method's. If the result is not StopNone,
+// s is undefined.
 func (t *Tables) Caller(s *unwind.State, mem *memory.Window, b *unwind.Bounds) unwind.Stop {
 	at, sp := s.Address(), s.Regs.SP()
 	fn := t.copies[key{at.IP, at.Exact}]
+	known := fn != nil && fn.learned
 	switch {
-	case fn == nil, !fn.learned, at.Exact:
+	case at.Exact:
 		return unwind.NoInfo
-	case !fn.called:
+	case known && !fn.called, !known && !t.followedCall(at.IP):
 		return unwind.BadInfo
+	case !known:
+		return unwind.NoInfo
 	}
 	stop := t.Step(s, mem, b, &t.left)
 	if stop == unwind.StopNone && s.Regs.SP()-sp < fn.least {
 		return unwind.NoProgress
 	}
 	return stop
+}
+
+// followedCall is followsCall, but remembers the addresses that do. An address that is remembered from earlier
+// code at the same place only stays unchecked.
+func (t *Tables) followedCall(ra uint64) bool {
+	seen := &t.afterCalls[key{ip: ra}.hash()]
+	if *seen == ra {
+		return true
+	}
+	if !t.followsCall(ra) {
+		return false
+	}
+	*seen = ra
+	return true
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// Caller steps over a learned method without asking the source.
+// Caller steps over a learned method. It asks the source about no code, and refuses what no call precedes.
 func TestCaller(t *testing.T) {
 	const ra, caller = codeAt + 0x20, nativeAt + 32
 	for _, c := range []struct {
@@ -19,6 +19,8 @@ func TestCaller(t *testing.T) {
 		stop  unwind.Stop
 	}{
 		{name: "not learned", call: true, stop: unwind.NoInfo},
+		{name: "not learned, after no call", stop: unwind.BadInfo},
+		{name: "not learned, interrupted", exact: true, stop: unwind.NoInfo},
 		{name: "learned", learn: true, call: true, stop: unwind.StopNone},
 		{name: "interrupted", learn: true, call: true, exact: true, stop: unwind.NoInfo},
 		{name: "after no call", learn: true, stop: unwind.BadInfo},
@@ -46,6 +48,18 @@ func TestCaller(t *testing.T) {
 		}), 0, "%s: allocations", c.name)
 		expect.Equal(t, p.asked, asked, "%s: questions to the source", c.name)
 	}
+}
+
+// The code before an address that was not learned is read once.
+func TestCallerReads(t *testing.T) {
+	const ra = codeAt + 0x20
+	p := newProcess()
+	p.blocks[codeAt][0x20-5] = 0xe8
+	tables := New(System{p})
+	expect.Equal(t, tables.Caller(at(ra, false), stack(nil), nil), unwind.NoInfo)
+	delete(p.blocks, codeAt)
+	expect.Equal(t, tables.Caller(at(ra, false), stack(nil), nil), unwind.NoInfo, "without code")
+	expect.Equal(t, tables.Caller(at(ra+1, false), stack(nil), nil), unwind.BadInfo, "another address")
 }
 
 // Caller accepts nil bounds, with and without a cached rule.

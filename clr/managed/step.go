@@ -19,6 +19,8 @@ type Tables struct {
 	rules  amd64.Functions
 	ids    []clr.FunctionID // by the Modules of their frames
 
+	afterCalls [1 << lastBits]uint64 // return addresses by hash: see followedCall
+
 	// Arguments of interface calls, kept here so that they are not allocated each time.
 	asked   Code
 	scratch [nearcall.Longest]byte

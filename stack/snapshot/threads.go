@@ -181,8 +181,8 @@ func (s *ThreadSampler) redirected(c *clr.Capture) bool {
 		return false
 	}
 	stubbed := s.seeder.Seed(now) == seed.StubOnTop
-	now.Regs.SetIP(c.Regs.IP())
-	if !now.Regs.Equal(&c.Regs) {
+	now.Regs.SetIP(c.Seed.IP())
+	if !now.Regs.Equal(&c.Seed) {
 		// Something resumed or moved the thread. The second capture replaced the copy of the
 		// stack, so it no longer belongs to the registers.
 		c.Stack = memory.Run{}
