@@ -5,10 +5,11 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/nearcall"
 )
 
-// While a thread is suspended, Tables must not ask the source about code. So Tables learns methods before, and
-// Caller steps over the learned ones. Before other return addresses, it only reads the code.
+// While a thread is suspended, Tables must not ask the source. So Tables learns methods before, and Caller
+// steps over the learned ones. Before other return addresses, it only reads the code.
 
 // Learn copies the unwind data of the methods in a report of DoStackSnapshot. It asks the source, so call it
 // while nothing is suspended.
@@ -35,9 +36,8 @@ func (t *Tables) learn(ra uint64) {
 }
 
 // Caller is Step for a return address that was learned. For any other it returns NoInfo if a call precedes it.
-// Caller allocates nothing, and asks the source only for those bytes of code, once. BadInfo means that no call
-// precedes the address, NoProgress that the frame is smaller than the method's. If the result is not StopNone,
-// s is undefined.
+// Caller does not ask the source, and allocates nothing. BadInfo means that no call precedes the address,
+// NoProgress that the frame is smaller than the method's. If the result is not StopNone, s is undefined.
 func (t *Tables) Caller(s *unwind.State, mem *memory.Window, b *unwind.Bounds) unwind.Stop {
 	at, sp := s.Address(), s.Regs.SP()
 	fn := t.copies[key{at.IP, at.Exact}]
@@ -57,14 +57,14 @@ func (t *Tables) Caller(s *unwind.State, mem *memory.Window, b *unwind.Bounds) u
 	return stop
 }
 
-// followedCall is followsCall, but remembers the addresses that do. An address that is remembered from earlier
-// code at the same place only stays unchecked.
+// followedCall is followsCall by Peek. It remembers the addresses that follow a call. If other code replaces
+// theirs, they stay unchecked.
 func (t *Tables) followedCall(ra uint64) bool {
 	seen := &t.afterCalls[key{ip: ra}.hash()]
-	if *seen == ra {
+	if *seen == ra || t.Peek == nil {
 		return true
 	}
-	if !t.followsCall(ra) {
+	if ra <= nearcall.Longest || !t.Peek(t.scratch[:], ra-nearcall.Longest) || !t.isCall(ra) {
 		return false
 	}
 	*seen = ra

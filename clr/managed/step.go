@@ -12,6 +12,10 @@ import (
 // Tables steps over the managed code of one runtime. It caches, and is not safe
 // for concurrent use.
 type Tables struct {
+	// Peek reads code while a thread is suspended: it takes no lock and makes no system call. If it is nil,
+	// Caller checks only learned methods.
+	Peek func(b []byte, addr uint64) bool
+
 	src    Source
 	arch   context.Arch
 	copies map[key]*function

@@ -63,6 +63,15 @@ func TestThinEarlyHits(t *testing.T) {
 	expect.True(t, counted >= 900 && counted <= 1100, "%d of 10000 hits count, want a tenth", counted)
 }
 
+// A correction is at most a quarter of a period, in both directions.
+func TestCorrection(t *testing.T) {
+	for _, behind := range []int64{-1000 * ms, 1000 * ms} {
+		p := period{whole: ms, now: ms, behind: behind}
+		next := p.next(ms, func(uint64) uint64 { return ms / 4 })
+		expect.Equal(t, next, uint64(ms-min(max(behind, -ms/4), ms/4)), "%d ns behind", behind)
+	}
+}
+
 // Missing hits are time in the kernel, if there are enough of them to tell.
 func TestInKernel(t *testing.T) {
 	user := period{whole: ms, now: ms / 2, first: true}
@@ -73,6 +82,12 @@ func TestInKernel(t *testing.T) {
 	}
 	half := user
 	half.renewed(ms*5/4, ms/2+14*ms, 4) // 14 periods, 7 hits
+	late := period{whole: ms, now: ms / 2, first: true} // its first hit was read after two more periods
+	late.hit(1, nil)
+	late.renewed(ms, 3*ms/2, 2)
+	for range 10 {
+		late.hit(3, nil)
+	}
 	never := period{whole: ms, now: ms, first: true}
 	for _, c := range []struct {
 		name    string
@@ -81,7 +96,7 @@ func TestInKernel(t *testing.T) {
 		want    uint64
 	}{
 		{"short", never, 9 * ms, 0}, {"all of it", never, 20 * ms, 20 * ms},
-		{"none of it", user, ms/2 + 7*ms, 0},
+		{"none of it", user, ms/2 + 7*ms, 0}, {"none after a late first hit", late, 3*ms/2 + 10*ms, 0},
 		{"half of it", half, ms/2 + 14*ms, 7 * ms},
 		{"and of a later period", half, ms/2 + 14*ms + 5*ms, 11 * ms},
 	} {

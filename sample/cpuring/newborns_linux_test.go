@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -182,7 +181,7 @@ func TestBirth(t *testing.T) {
 			t.Errorf("at %d: ended %v, %d births", step.now, ended, len(n.births))
 		}
 	}
-	expect.True(t, !b.Covers(uint64(time.Now().UnixNano())) && b.Covers(c.ended-1),
+	expect.True(t, !b.Covers(c.ended) && b.Covers(c.ended-1),
 		"copies cover what is after their end")
 	n.turn(c.ended + copiesLive - 1)
 	expect.True(t, n.BirthOf(7) == b && n.BirthOf(8) == kid, "births of copies closed before are lost")
@@ -190,4 +189,11 @@ func TestBirth(t *testing.T) {
 	expect.True(t, n.BirthOf(8) == nil, "a new thread has the birth of an ended one with its number")
 	n.turn(c.ended + copiesLive)
 	expect.True(t, n.BirthOf(7) == nil, "a birth is kept for ever")
+}
+
+// The time in the kernel includes what a thread's closed clocks have counted.
+func TestInKernelBefore(t *testing.T) {
+	s := &Sampler{userOnly: true, threads: map[uint32]*thread{7: {before: Totals{InKernel: 5}}}}
+	expect.Equal(t, s.InKernel(7), 5)
+	expect.Equal(t, s.InKernel(8), 0, "an unknown thread")
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // Methods steps over managed code while a thread is suspended. It knows the unwind data only of code that it
-// has seen before. A step allocates nothing and takes no lock. The only system call it makes is a checked read
-// of the code before a return address. *managed.Tables is one.
+// has seen before. Of other code it reads what precedes a return address. A step allocates nothing, takes no
+// lock, and makes no system call. *managed.Tables is one.
 type Methods interface {
 	// Caller replaces s by its caller. NoInfo means that the method of s is unknown, BadInfo that no call
 	// precedes its ip, another stop that the frame is wrong. If the result is not StopNone, s is undefined.

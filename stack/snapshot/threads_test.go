@@ -84,7 +84,7 @@ func (w *windows) DoStackSnapshot(_ int, c *clr.Capture) {
 	}
 }
 
-func (w *windows) Resume(int, clr.Thread) { w.count--; w.note("resume") }
+func (w *windows) Resume(int, clr.Thread) { w.count--; w.clock += 3; w.note("resume") }
 
 func (w *windows) FunctionFromIP(uint64) (clr.FunctionID, clr.HRESULT) { return 0, clr.E_FAIL }
 func (w *windows) Now() int64                                          { w.clock += 10; return w.clock }
@@ -159,17 +159,18 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// checkTries compares the record of each try with the script of w. Its clock advances by 10 per call.
+// checkTries compares the record of each try with the script of w. Its clock advances by 10 per
+// call, and by 3 in Resume.
 func checkTries(t *testing.T, o *ThreadOutcome, w *windows, v seed.Verdict) {
 	t.Helper()
 	for i, try := range o.Each {
 		want := Try{}
 		if i < o.Tries {
-			want = Try{Verdict: seed.Truncated, SuspendedNS: 10}
+			want = Try{Verdict: seed.Truncated, SuspendedNS: 13}
 		}
 		if i < o.Tries && !w.lost {
 			want = Try{Captured: true, Verdict: v, Result: w.results[min(i, len(w.results)-1)],
-				SuspendedNS: 40, ContextNS: 10, SeedNS: 10, SnapshotNS: 10}
+				SuspendedNS: 43, ContextNS: 10, SeedNS: 10, SnapshotNS: 10}
 		}
 		expect.Equal(t, try, want, "try %d", i)
 	}
@@ -177,11 +178,15 @@ func checkTries(t *testing.T, o *ThreadOutcome, w *windows, v seed.Verdict) {
 
 // stub is a Seeder. At IP 1 the thread is in managed code and needs no seed. At any other IP the thread is in
 // a stub, and Seed returns verdict.
-type stub struct{ verdict seed.Verdict }
+type stub struct {
+	verdict seed.Verdict
+	wrong   uint64 // is added to a register of the seed
+}
 
 func (v *stub) Seed(c *clr.Capture) seed.Verdict {
 	c.Seed = c.Regs
 	if c.Regs.IP() == 1 {
+		c.Seed.AMD64.GPR[context.RBX] += v.wrong
 		return seed.NotNeeded
 	}
 	return v.verdict
@@ -233,7 +238,7 @@ func TestRedirectedWhileSuspended(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rt := at{windows: windows{frames: 1, results: results(c.result, 0)}, ips: c.ips, rax: c.rax}
-			s := NewThreads(&rt, &stub{c.again})
+			s := NewThreads(&rt, &stub{c.again, 0})
 			s.Prime(threads(1))
 			rt.log = nil
 			var o ThreadOutcome
@@ -249,6 +254,18 @@ func TestRedirectedWhileSuspended(t *testing.T) {
 				t.Errorf("moved %v, %d bytes of stack", moved, len(s.Capture.Stack.Data))
 			}
 		})
+	}
+}
+
+// The second capture must have the registers of the seed, not only those of the first one.
+func TestRedirectedSeed(t *testing.T) {
+	for _, wrong := range []uint64{0, 1} {
+		rt := at{windows: windows{frames: 1, results: results(clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, 0)},
+			ips: []uint64{1, 2}, rax: []uint64{7, 7}}
+		s := NewThreads(&rt, &stub{seed.StubOnTop, wrong})
+		s.Prime(threads(1))
+		s.once(threads(1)[0], new(ThreadOutcome))
+		expect.Equal(t, s.Capture.Seeded, wrong == 0, "a seed that differs by %d", wrong)
 	}
 }
 
