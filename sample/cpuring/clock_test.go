@@ -81,7 +81,7 @@ func TestInKernel(t *testing.T) {
 		user.hit(3, nil)
 	}
 	half := user
-	half.renewed(ms*5/4, ms/2+14*ms, 4) // 14 periods, 7 hits
+	half.renewed(ms*5/4, ms/2+14*ms, 4)                 // 14 periods, 7 hits
 	late := period{whole: ms, now: ms / 2, first: true} // its first hit was read after two more periods
 	late.hit(1, nil)
 	late.renewed(ms, 3*ms/2, 2)
