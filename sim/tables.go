@@ -87,7 +87,7 @@ func ByFramePointer(a image.Arch, im *image.Image, fn *image.Func, st *machine.S
 	}
 }
 
-// Caller implements seed.Methods: the code of all methods is known, and their unwind data if the world says so.
+// Caller implements seed.Methods: it knows the code of all methods, and with SeedTables their unwind data.
 func (t tables) Caller(s *unwind.State, mem *memory.Window, _ *unwind.Bounds) unwind.Stop {
 	at, a := s.Address(), t.w.Arch
 	im, fn := t.w.CLR.Codes.Find(at.Lookup())

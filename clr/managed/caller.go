@@ -35,7 +35,7 @@ func (t *Tables) learn(ra uint64) {
 	}
 }
 
-// Caller is Step for a return address that was learned. For any other it returns NoInfo if a call precedes it.
+// Caller is Step for a return address that was learned. For any other, NoInfo means that a call precedes it.
 // Caller does not ask the source, and allocates nothing. BadInfo means that no call precedes the address,
 // NoProgress that the frame is smaller than the method's. If the result is not StopNone, s is undefined.
 func (t *Tables) Caller(s *unwind.State, mem *memory.Window, b *unwind.Bounds) unwind.Stop {

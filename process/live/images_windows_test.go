@@ -70,8 +70,8 @@ func TestPeek(t *testing.T) {
 	for _, c := range []struct {
 		addr uintptr
 		want bool
-	}{{at, true}, {at + page - 7, true}, {at + page - 6, false}, {at + page, false}, {0, false}, {0x1000, false},
-		{1 << 62, false}} {
+	}{{at, true}, {at + page - 7, true}, {at + page - 6, false}, {at + page, false},
+		{0, false}, {0x1000, false}, {1 << 62, false}} {
 		expect.Equal(t, peek(b, uint64(c.addr)), c.want, "%#x", c.addr)
 	}
 	own := []byte{1, 2, 3, 4, 5, 6, 7}

@@ -29,7 +29,7 @@ var certain = map[string]bool{"wrong thread": true, "misaligned sp": true, "fore
 type shares struct {
 	twins     float64 // nothing distinguishes these contexts from good ones: see twin.go
 	unchecked float64 // only the unwind data of methods do, and the sampler has none
-	deaths    float64 // of the CLR: the thread was redirected after its capture, and only the capture has its ip
+	deaths    float64 // of the CLR: only the capture has the ip of a thread that was redirected after it
 }
 
 var most = map[image.Arch]map[string]shares{
@@ -60,7 +60,7 @@ var most = map[image.Arch]map[string]shares{
 }
 
 // Bad contexts of every kind: what is caught, and what comes of the rest. No seed that a walk has found kills
-// the CLR. Half of the worlds have the runtime's tables. There, every such seed is a good one or that of a twin.
+// the CLR. Half of the worlds have the runtime's tables. There, each such seed is good, or that of a twin.
 func TestBadSeeds(t *testing.T) {
 	if *world != 0 {
 		return

@@ -129,8 +129,7 @@ func TestCopyEndsEarly(t *testing.T) {
 	expect.True(t, x.confirmed(), "a word that was not copied of a stack of unknown size refuses a seed")
 }
 
-// The frame below a stub that is entered without a call was interrupted. A stub above another frame counts for
-// nothing.
+// The frame below a stub that is entered without a call was interrupted. A stub further up does not matter.
 func TestBelowStub(t *testing.T) {
 	for _, at := range []uint64{callAt, 0xf0} {
 		x, m := newScene(context.ArchAMD64), &script{}

@@ -71,10 +71,12 @@ type sources struct {
 // newCompiler compiles the packages that have faults, and those that they import.
 func newCompiler(t *testing.T) *compiler {
 	t.Helper()
-	c := &compiler{root: must.Get(moduleroot.Find())(t), export: map[string]string{}, sound: map[string]*sources{}}
+	root := must.Get(moduleroot.Find())(t)
+	c := &compiler{root: root, export: map[string]string{}, sound: map[string]*sources{}}
 	list := strings.Fields("list -trimpath -export -deps -f {{.ImportPath}}={{.Export}}")
 	for _, f := range Faults() {
-		if folder := "./" + path.Dir(f.File); strings.HasSuffix(f.File, ".go") && !slices.Contains(list, folder) {
+		folder := "./" + path.Dir(f.File)
+		if strings.HasSuffix(f.File, ".go") && !slices.Contains(list, folder) {
 			list = append(list, folder)
 		}
 	}
