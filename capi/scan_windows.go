@@ -47,7 +47,6 @@ func (t *tables) found(in *instance) {
 	}
 	if t.steps == nil {
 		t.steps = managed.New(managed.System{Calls: t})
-		t.steps.Peek = t.Peek()
 	}
 	t.steps.Forget()
 	in.merger.SetManaged(t.steps)

@@ -38,7 +38,6 @@ func newHost() *host {
 	h := &host{process: newProcess(), loaded: make([]C.struct_sw_module, C.SW_MODULES)}
 	h.images = live.NewImages(h.modules)
 	h.steps = managed.New(managed.System{Calls: h})
-	h.steps.Peek = h.Peek()
 	return h
 }
 

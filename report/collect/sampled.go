@@ -56,8 +56,12 @@ func sampledLines(c map[string]int64, handler *wire.Histogram) (out []string) {
 		say("threads stopped %s; %s of idle threads taken without a stop", counted(n, "time"),
 			counted(c["rests"], "sample"))
 	} else {
-		say("samples by kind: %v CPU, %v blocked (read without a signal), %v idle",
-			c["timed"], c["outside"], c["rests"])
+		copied := ""
+		if n := c["copied"]; n > 0 {
+			copied = sentence(" (%v copied by the kernel)", n)
+		}
+		say("samples by kind: %v CPU%s, %v blocked (read without a signal), %v idle",
+			c["timed"], copied, c["outside"], c["rests"])
 	}
 	if c["thread_max"] > 0 {
 		out = append(out, samplesPerThread(c["thread_min"], c["thread_median"], c["thread_max"]))
@@ -70,7 +74,7 @@ func sampledLines(c map[string]int64, handler *wire.Histogram) (out []string) {
 		say("threads were ready to run but had no processor for %v ms", n/1e6)
 	}
 	if c["suspended"] == 0 {
-		if n := c["timed"]; n > 0 {
+		if n := c["timed"] - c["copied"]; n > 0 {
 			say("signals: %v by the clock (%s), %v sent by seedwalk", n,
 				counted(c["armed"], "thread"), c["asked"])
 		} else {

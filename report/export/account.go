@@ -160,7 +160,7 @@ func (k ClockKind) String() string {
 type Clock struct {
 	Kind      ClockKind
 	UserOnly  bool          // ClockPerf: no samples of the kernel
-	Stretches int64         // ClockPerf: processes that were sampled only in random stretches of time
+	Stretches int64         // ClockPerf: processes with threads that were sampled only in stretches of time
 	Processes int64         // all whose clock is known
 	LateP90   time.Duration // from the chosen moment to the sample, 90th percentile; 0 = unknown
 	Hits      int64         // moments chosen
@@ -177,7 +177,7 @@ func (c *Clock) line() string {
 			line += "; the kernel permits no samples of itself"
 		}
 		if c.Stretches > 0 {
-			line += fmt.Sprintf("; %d of %d processes only in random stretches of time, because threads switch often", c.Stretches, c.Processes)
+			line += fmt.Sprintf("; in %d of %d processes, threads that switch often are sampled only in random stretches of time", c.Stretches, c.Processes)
 		}
 	case ClockRandom:
 		line = "random, by the tool"

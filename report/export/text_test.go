@@ -177,9 +177,9 @@ func TestEventLines(t *testing.T) {
 
 // The summary and JSON say how many processes were sampled in stretches.
 func TestStretchesLine(t *testing.T) {
-	const end = "only in random stretches of time, because threads switch often"
+	const end = ", threads that switch often are sampled only in random stretches of time"
 	for some, want := range map[int64]string{
-		0: "timers", 1: "; 1 of 3 processes " + end, 3: "; 3 of 3 processes " + end} {
+		0: "timers", 1: "; in 1 of 3 processes" + end, 3: "; in 3 of 3 processes" + end} {
 		c := &Clock{Kind: ClockPerf, Stretches: some, Processes: 3}
 		line := c.line()
 		expect.True(t, strings.HasSuffix(line, want), "%d of 3: %s", some, line)

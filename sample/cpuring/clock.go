@@ -2,32 +2,31 @@ package cpuring
 
 // period decides which hits of a clock count, and when the clock gets a new period.
 type period struct {
-	whole         uint64 // nanoseconds that a hit represents
-	now           uint64 // nanoseconds until the next hit
-	first         bool   // the first period is not over
-	since         uint64 // hits before this time of the records' clock are early: they do not count
-	thinEarlyHits bool   // as many of the early hits count as a whole period would give
-	firstLength   uint64 // of the first period, nanoseconds
-	start         uint64 // when the current period began
-	atStart       uint64 // the clock's count then
-	fresh         uint64 // hits since then
-	hits          uint64 // hits that count
-	expected      uint64 // hits before start if the kernel had dropped none
-	behind        int64  // nanoseconds before start for which there was no hit; below 0: hits came too often
+	whole      uint64 // nanoseconds that a hit represents
+	now        uint64 // nanoseconds until the next hit
+	first      bool   // the first period is not over
+	since      uint64 // hits before this time of the records' clock are early: they do not count
+	keepsFirst bool   // it hits at each multiple of its first period; one hit in each whole period counts
+	start      uint64 // when the current period began
+	atStart    uint64 // the clock's count then
+	fresh      uint64 // hits since then
+	hits       uint64 // hits that count
+	expected   uint64 // hits before start if the kernel had dropped none
+	behind     int64  // nanoseconds before start for which there was no hit; below 0: hits came too often
 }
 
 // shortestPart bounds a first period: it is at least a whole period divided by shortestPart. Until the tool
 // has read the first hit, the kernel copies the thread up to that many times as often.
-// stretchMinPart is the same for Config.Short: there, a thread that always runs less than the bound would
-// never be sampled.
-const (
-	shortestPart   = 16
-	stretchMinPart = 128
-)
+const shortestPart = 16
 
-// firstPeriod draws a first period uniformly up to the whole one, and raises a draw below a part of it.
-func firstPeriod(whole, parts uint64, random func(n uint64) uint64) uint64 {
-	return max(random(whole)+1, whole/parts)
+// kernelMin is the shortest period of the kernel, nanoseconds (perf_swevent_hrtimer in
+// kernel/events/core.c).
+const kernelMin = 10_000
+
+// firstPeriod draws a first period uniformly up to the whole one, and raises a draw below a part of it or
+// kernelMin.
+func firstPeriod(whole uint64, random func(n uint64) uint64) uint64 {
+	return max(random(whole)+1, whole/shortestPart, kernelMin)
 }
 
 // renewAfter is the number of hits after which a clock gets a new period. A program whose bursts are as long
@@ -44,9 +43,18 @@ func nextPeriod(whole uint64, random func(n uint64) uint64) uint64 {
 // hit reports whether a hit at the given time counts, and whether the clock needs a new period. The
 // tool may have changed the period before it reads an earlier hit. Such a hit counts, but does not request
 // another change.
-func (p *period) hit(time uint64, random func(n uint64) uint64) (counts, renew bool) {
+func (p *period) hit(time uint64) (counts, renew bool) {
+	if p.keepsFirst {
+		ran := p.fresh * p.now // since the first hit
+		p.fresh++
+		counts = ran == 0 || ran/p.whole != (ran-p.now)/p.whole
+		if counts {
+			p.hits++
+		}
+		return counts, false
+	}
 	if time < p.since {
-		return p.thinEarlyHits && random(p.whole) < p.firstLength, false
+		return false, false
 	}
 	p.hits++
 	if time < p.start {
@@ -76,7 +84,7 @@ func (p *period) next(counted uint64, random func(n uint64) uint64) uint64 {
 func (p *period) renewed(next, counted, time uint64) {
 	p.expected = p.expectedAt(counted)
 	if p.first {
-		p.since, p.firstLength = time, p.now
+		p.since = time
 	}
 	p.first, p.now, p.start, p.atStart, p.fresh = false, next, time, counted, 0
 }

@@ -19,7 +19,7 @@ func TestPeriods(t *testing.T) {
 	draw := random()
 	var sum uint64
 	for range 10000 {
-		if p := firstPeriod(ms, shortestPart, draw); p < ms/shortestPart || p > ms {
+		if p := firstPeriod(ms, draw); p < ms/shortestPart || p > ms {
 			t.Fatalf("a first period of %d", p)
 		}
 		p := nextPeriod(ms, draw)
@@ -34,33 +34,29 @@ func TestPeriods(t *testing.T) {
 // several hits.
 func TestHits(t *testing.T) {
 	p := period{whole: ms, now: ms / 10, first: true}
-	counts, renew := p.hit(5, nil)
+	counts, renew := p.hit(5)
 	expect.True(t, counts && renew, "the first hit does not count, or leaves the period as it is")
 	p.renewed(ms, ms/10, 100)
-	counts, _ = p.hit(99, nil)
+	counts, _ = p.hit(99)
 	expect.True(t, !counts, "a hit before the new period counts")
 	for i := range renewAfter {
-		counts, renew := p.hit(100+uint64(i), nil)
+		counts, renew := p.hit(100 + uint64(i))
 		expect.True(t, counts && renew == (i == renewAfter-1), "hit %d: %v %v", i, counts, renew)
 	}
 	expect.Equal(t, p.hits, 1+renewAfter, "hits")
 }
 
-// A clock with thinEarlyHits also counts a share of the hits between the first one and the new period: as
-// many as the whole period would give.
-func TestThinEarlyHits(t *testing.T) {
-	p := period{whole: ms, now: ms / 10, first: true, thinEarlyHits: true}
-	p.hit(5, nil)
-	p.renewed(ms, ms/10, 100)
-	draw, counted := random(), 0
-	for range 10000 {
-		if counts, renew := p.hit(99, draw); counts {
-			counted++
-		} else if renew {
-			t.Fatal("a new period")
+// A clock that keeps its first period counts one hit in each whole period: the first hit after the whole
+// periods that follow the first hit.
+func TestKeepsFirst(t *testing.T) {
+	for _, first := range []uint64{ms / shortestPart, ms / 3, ms * 3 / 4, ms} {
+		p := period{whole: ms, now: first, first: true, keepsFirst: true}
+		for at := first; at < 100*ms; at += first { // processor time
+			counts, renew := p.hit(at)
+			expect.Equal(t, p.hits, (at-first)/ms+1, "hits up to a time, with a first period of %d", first)
+			must.True(t, !renew && (counts || at > first), "a new period, or the first hit does not count")
 		}
 	}
-	expect.True(t, counted >= 900 && counted <= 1100, "%d of 10000 hits count, want a tenth", counted)
 }
 
 // A correction is at most a quarter of a period, in both directions.
@@ -75,18 +71,18 @@ func TestCorrection(t *testing.T) {
 // Missing hits are time in the kernel, if there are enough of them to tell.
 func TestInKernel(t *testing.T) {
 	user := period{whole: ms, now: ms / 2, first: true}
-	user.hit(1, nil)
+	user.hit(1)
 	user.renewed(ms, ms/2, 2)
 	for range 7 {
-		user.hit(3, nil)
+		user.hit(3)
 	}
 	half := user
 	half.renewed(ms*5/4, ms/2+14*ms, 4)                 // 14 periods, 7 hits
 	late := period{whole: ms, now: ms / 2, first: true} // its first hit was read after two more periods
-	late.hit(1, nil)
+	late.hit(1)
 	late.renewed(ms, 3*ms/2, 2)
 	for range 10 {
-		late.hit(3, nil)
+		late.hit(3)
 	}
 	never := period{whole: ms, now: ms, first: true}
 	for _, c := range []struct {
@@ -129,7 +125,7 @@ func (k *kernel) next(period uint64) (place uint64) {
 func share(renew bool, draw func(uint64) uint64) float64 {
 	k := kernel{burst: ms, late: 50000, again: 10000}
 	p := period{whole: ms * 1003 / 1000, first: true}
-	p.now = firstPeriod(p.whole, shortestPart, draw)
+	p.now = firstPeriod(p.whole, draw)
 	k.due = p.now
 	first := 0
 	const hits = 20000
@@ -137,7 +133,7 @@ func share(renew bool, draw func(uint64) uint64) float64 {
 		if k.next(p.now) < 300000 {
 			first++
 		}
-		if _, due := p.hit(k.at, nil); due && (renew || p.first) {
+		if _, due := p.hit(k.at); due && (renew || p.first) {
 			next := p.whole
 			if renew {
 				next = p.next(k.at, draw)
@@ -179,7 +175,7 @@ func TestHitsInBatches(t *testing.T) {
 				if draw(100) >= c.seen {
 					continue
 				}
-				if _, renew := p.hit(due, nil); renew && !renewed {
+				if _, renew := p.hit(due); renew && !renewed {
 					renewed = true
 				}
 			}

@@ -16,7 +16,7 @@ type Config struct {
 	Kernel bool   // sample only threads that are added: by Add their kernel time, by AddBoth all time
 	Period uint64 // nanoseconds of processor time between two samples of a thread
 	Stack  int    // bytes to copy of a stack known to be shallow
-	Short  bool   // threads are removed soon, and added again
+	Short  bool   // threads are removed soon, and added again: their clocks keep their first periods
 	Wake   bool   // each sample makes one of Rings readable
 }
 
@@ -127,20 +127,16 @@ func (s *Sampler) open(tid uint32, t *thread, first bool) error {
 	if !t.depth.small {
 		a.Stack = perfevent.MaxStack
 	}
-	parts := uint64(shortestPart)
-	if s.cfg.Short {
-		parts = stretchMinPart
-	}
 	for i, cpu := range s.cpus {
 		a.Period = nextPeriod(s.cfg.Period, rand.Uint64N)
 		if first {
-			a.Period = firstPeriod(s.cfg.Period, parts, rand.Uint64N)
+			a.Period = firstPeriod(s.cfg.Period, rand.Uint64N)
 		}
 		e, err := perfevent.OpenClock(int(tid), cpu, a)
 		if err == nil {
 			t.clocks = append(t.clocks,
 				clock{event: e, period: period{whole: s.cfg.Period, now: a.Period, first: first,
-					thinEarlyHits: s.cfg.Short}})
+					keepsFirst: s.cfg.Short && first}})
 			a.ExcludeKernel = e.ExcludesKernel()
 			s.userOnly = a.ExcludeKernel
 			err = s.owners[i].Share(e)
@@ -204,7 +200,7 @@ func (s *Sampler) counts(cpu int, r *perfevent.Record) bool {
 		return false
 	}
 	c := &t.clocks[cpu]
-	counts, renew := c.hit(r.Time, rand.Uint64N)
+	counts, renew := c.hit(r.Time)
 	if renew {
 		c.renew()
 	}

@@ -155,7 +155,7 @@ func TestTakenSignalCopies(t *testing.T) {
 		e, _, _, dir := asking(t)
 		defer func() { e.kernelTime.Close() }()
 		if e.cpuClock = sampler.ClockPerf; !permitted {
-			e.kernelTime.tried = time.Now()
+			e.kernelTime.Tried = time.Now()
 		}
 		add := func(tid uint32, k threads.Task) *threads.Task {
 			files := masks(0, 0)
@@ -205,7 +205,7 @@ func TestTakesBothSignals(t *testing.T) {
 func TestTakenSignal(t *testing.T) {
 	for _, answers := range []bool{false, true} {
 		e, mem, _, dir := asking(t)
-		e.kernelTime.tried = time.Now() // no copies
+		e.kernelTime.Tried = time.Now() // no copies
 		tid := threadOf(t)
 		describe(t, dir, tid, masks(0, 0))
 		event := &fakeEvent{}

@@ -66,8 +66,8 @@ func (e *Engine) watchBirths() {
 		return
 	}
 	fds := w.FDs()
-	if e.kernelTime.wake && e.kernelTime.rings != nil {
-		fds = append(fds, e.kernelTime.rings.Rings()...)
+	if e.kernelTime.Wake && e.kernelTime.Rings != nil {
+		fds = append(fds, e.kernelTime.Rings.Rings()...)
 	}
 	timer.Conn.Control(func(fd uintptr) { fds = append(fds, int(fd)) })
 	wait, err := perfevent.NewWait(fds...)

@@ -42,8 +42,8 @@ func (e *Engine) tryEvents() bool {
 	}
 	event.Close()
 	if !e.Config.NoCPU {
-		e.kernelTime.wake = e.Config.Async
-		e.kernelTime.open(e.PID, e.Period)
+		e.kernelTime.Wake = e.Config.Async
+		e.kernelTime.Open(e.PID, e.Period)
 	}
 	if e.legacy == int(unix.SIGURG) || !e.Config.NoCPU && e.copyAll() {
 		return true
@@ -63,7 +63,7 @@ func (e *Engine) writeClock() {
 	}
 	w.Counter("probe_clock_"+string(clock), 1)
 	switch {
-	case clock == sampler.ClockPerf && !e.kernelTime.kernel:
+	case clock == sampler.ClockPerf && !e.kernelTime.Kernel:
 		w.Counter("probe_clock_user_only", 1)
 	case e.stretches.On:
 		w.Counter("probe_clock_stretches", 1)

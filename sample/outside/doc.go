@@ -11,11 +11,11 @@
 // copies the stack (perfclock_linux.go). The event does not count in the kernel, where a signal would
 // interrupt a waiting system call. Where no signal can be used, the kernel copies the stack into a ring:
 //
-//   - for time in the kernel, and for threads that block or take the signal (kernelclock_linux.go)
+//   - for time in the kernel, and for threads that block or take the signal (copies_linux.go)
 //   - for the start of a command (started_linux.go)
 //   - for the first period of a new thread (births_linux.go)
 //
-// A process whose threads switch often has such rings for stretches of time only (threads.Stretches).
+// Threads that switch often have such copies for stretches of time only (threads.Stretches).
 //
 // Where perf events are forbidden, the engine samples running threads at random moments
 // (randomclock_linux.go). CPU timers sample threads that get no perf event, or every thread if the user

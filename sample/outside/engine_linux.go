@@ -51,7 +51,8 @@ type Engine struct {
 	heartbeat  *events.Heartbeat
 	cpuClock   sampler.Clock // in use
 	perf       perfClock
-	kernelTime kernelClock
+	kernelTime threads.Copies
+	often      threads.Copies // of threads with stretches
 	random     randomClock
 	timerEach  int64 // nanoseconds that a timer's sample of weight 1 represents
 	births     births
@@ -91,6 +92,7 @@ func New(pid, fd int, cfg sampler.Config, to io.Writer) (*Engine, error) {
 		e.ranBefore = -1
 	}
 	e.useTimers()
+	e.stretches = e.planStretches()
 	e.events = events.New(&e.Base, e, file)
 	return e, nil
 }
@@ -146,10 +148,10 @@ const (
 // longestSleep returns how long the engine may sleep now.
 func (e *Engine) longestSleep() time.Duration {
 	if e.stretches.Open { // copies are large, and come often
-		return threads.Longest / 4
+		return min(max(e.stretches.Length/10, time.Millisecond), threads.Longest/4)
 	}
 	samples := int64(atOnce)
-	if (e.Idle() || e.wakesRarely()) && (!e.kernelTime.all || e.stretches.On) {
+	if (e.Idle() || e.wakesRarely()) && !e.kernelTime.All {
 		samples = atOnceIdle
 	}
 	return min(max(threads.Longest, time.Duration(samples*e.Period)), maxSleep)
@@ -248,6 +250,7 @@ func (e *Engine) Close() {
 	}
 	e.births.Close()
 	e.kernelTime.Close()
+	e.often.Close()
 	if e.startup != nil {
 		e.startup.End()
 	}

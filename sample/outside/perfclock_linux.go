@@ -83,7 +83,7 @@ func (e *Engine) armEvent(t *threads.Task) bool {
 		return false
 	}
 	phase, period, keep := e.beginning(t, time.Now().UnixNano())
-	if e.kernelTime.all {
+	if e.kernelTime.All {
 		phase, period, keep = threads.Full, never, 0
 	}
 	event, err := openEvent(t.TID, period)
@@ -95,8 +95,8 @@ func (e *Engine) armEvent(t *threads.Task) bool {
 		event.Close()
 		return false
 	}
-	t.KernelHits = e.kernelTime.add(t.TID, e.kernelTime.all)
-	if t.Copied = e.kernelTime.all && t.KernelHits; t.Copied != e.kernelTime.all {
+	t.KernelHits = e.kernelTime.Add(t.TID, e.kernelTime.All)
+	if t.Copied = e.kernelTime.All && t.KernelHits; t.Copied != e.kernelTime.All {
 		e.file.ClearClock(t.Slot)
 		event.Close()
 		return false
@@ -192,13 +192,13 @@ func (e *Engine) overflowed(t *threads.Task) {
 // closeEvent ends a thread's event.
 func (e *Engine) closeEvent(t *threads.Task) {
 	if t.Event == nil {
-		e.kernelTime.remove(t)
+		e.copies(t).Remove(t)
 		return
 	}
 	if t.Slot >= 0 {
 		e.file.ClearClock(t.Slot)
 	}
-	e.kernelTime.remove(t)
+	e.kernelTime.Remove(t)
 	t.Event.Close()
 	t.Event, t.Armed, t.Copied = nil, false, false
 	e.perf.events--

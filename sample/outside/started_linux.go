@@ -104,6 +104,7 @@ func (e *Engine) copied(r *perfevent.Record, sinceBoot, period int64) {
 	}
 	s := sampler.Sample{Capture: c, Time: int64(r.Time) + sinceBoot, Cpu: uint64(period), Wall: period}
 	e.Stats.Timed++
+	e.Stats.Copied++
 	if t := e.Tasks[r.TID]; t != nil {
 		t.Weighed += s.Cpu
 	} else if f := e.births.pending(r.TID); f != nil {

@@ -15,7 +15,7 @@ func (e *Engine) write() {
 		value uint64
 	}{
 		{"probe_rounds", s.Rounds}, {"probe_visits", s.Visits},
-		{"probe_rests", s.Rests}, {"probe_timed", s.Timed},
+		{"probe_rests", s.Rests}, {"probe_timed", s.Timed}, {"probe_copied", s.Copied},
 		{"probe_overruns", s.Overruns}, {"probe_outside", s.Outside},
 		{"probe_changed", s.Changed}, {"probe_asked", s.Asked},
 		{"probe_unsent", s.Unsent}, {"probe_deaf", s.IgnoresSignals}, {"probe_relayed", s.Relayed},

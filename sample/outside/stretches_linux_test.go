@@ -5,33 +5,84 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/sample/threads"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
-// Without room for the events of a stretch, the process gets its usual events. Without room for its kernel
-// time either, the recording says so, and the engine tries again after a minute.
-func TestStretchesWithoutRoom(t *testing.T) {
-	e, _, _, _ := asking(t)
-	e.Period, e.Config.WallEvery, e.cpuClock = slowPeriod, maxSleep, sampler.ClockPerf
-	defer e.kernelTime.Close()
-	s, k := &e.stretches, &e.kernelTime
-	s.On, s.Open, k.all, k.kernel, k.threads = true, true, true, true, 0
-	e.PID = 1 << 30 // no process, so its kernel time cannot be copied
-	now := time.Now()
-	s.Wanted(now, 0) // for the next seconds they are
-	e.updateStretches(now)
-	must.True(t, !s.On && !s.Open && !k.all, "the process is still sampled in stretches")
-	expect.True(t, !k.kernel && s.Reopen && !s.Ready(now), "samples of the kernel: %v, %+v", k.kernel, *s)
-	e.PID = os.Getpid()
-	e.updateStretches(now.Add(30 * time.Second))
-	expect.True(t, !k.kernel, "tried again too soon")
-	e.updateStretches(now.Add(2 * time.Minute))
-	if os.Geteuid() == 0 {
-		expect.True(t, k.kernel && !s.Reopen, "not tried again: %v, %+v", k.kernel, *s)
+// stretching returns an engine with stretches for a thread of this process that switches often.
+func stretching(t *testing.T) (*Engine, *threads.Task) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED-CHECK: only root may sample the kernel everywhere")
 	}
-	failed := kernelClock{kernel: true, tried: time.Now()} // so it is too soon to open the rings
-	failed.open(e.PID, e.Period)
-	expect.True(t, failed.rings == nil && !failed.kernel, "without rings, the kernel is sampled")
+	e, _, _, _ := asking(t)
+	e.cpuClock, e.perf.most = sampler.ClockPerf, 100
+	e.stretches = e.planStretches()
+	e.stretches.Parts = 10
+	e.kernelTime.Open(e.PID, e.Period)
+	k := &threads.Task{TID: uint32(unix.Gettid()), Slot: -1, Stat: -1, Place: -1, Event: &fakeEvent{},
+		Often: true}
+	e.Tasks[k.TID] = k
+	t.Cleanup(func() {
+		e.closeEvent(k)
+		e.kernelTime.Close()
+		e.often.Close()
+	})
+	now := time.Now()
+	e.useStretches(now)
+	must.True(t, e.stretches.On && e.mayStretch(), "no stretches")
+	e.toggleStretch(now)
+	return e, k
+}
+
+// In a stretch, a thread that switches often has copies, and between stretches nothing. It gets its event
+// back when it no longer switches often.
+func TestStretch(t *testing.T) {
+	e, k := stretching(t)
+	s := &e.stretches
+	now := time.Now()
+	expect.True(t, s.Open && k.Stretched && k.Copied && k.KernelHits && k.Event == nil && k.Armed,
+		"in a stretch: %+v", *k)
+	e.toggleStretch(now)
+	expect.True(t, !s.Open && k.Stretched && !k.Copied && !k.KernelHits && k.Event == nil && k.Armed,
+		"between stretches: %+v", *k)
+	e.arm(k)
+	expect.True(t, k.Event == nil && !k.Copied, "a visit between stretches gave it an event")
+	e.toggleStretch(now)
+	expect.True(t, k.Copied, "no copies in the next stretch")
+	k.Often = false
+	e.toggleStretch(now)
+	e.toggleStretch(now)
+	expect.True(t, !k.Stretched && !k.Copied && k.Event != nil, "it switches rarely: %+v", *k)
+}
+
+// A thread whose stack cannot be walked from a copy gets its event back and keeps it.
+func TestUncopied(t *testing.T) {
+	e, k := stretching(t)
+	e.Ending = true // so the runtime's tables need not be proven
+	r := copyOf(k.TID)
+	r.Kernel = true
+	e.inKernel(r)
+	must.True(t, k.Stretched && k.KernelLost > 0, "in the kernel: %+v", *k)
+	r.Kernel = false
+	e.inKernel(r)
+	for range 2 {
+		e.toggleStretch(time.Now())
+	}
+	expect.True(t, !k.Stretched && k.Event != nil && k.Armed && k.Often, "%+v", *k)
+}
+
+// Without room for the events of a stretch, threads get their usual events for a minute.
+func TestStretchesWithoutRoom(t *testing.T) {
+	e, k := stretching(t)
+	s := &e.stretches
+	e.often.Room = 0
+	now := time.Now()
+	e.updateStretches(now)
+	expect.True(t, !s.On && !s.Open && !k.Stretched && k.Event != nil && e.often.Rings == nil, "%+v", *k)
+	expect.True(t, !s.Ready(now.Add(30*time.Second)) && s.Ready(now.Add(2*time.Minute)),
+		"refused at %v", s.Refused)
 }

@@ -29,7 +29,7 @@ func (e *Engine) useTimers() {
 
 // arm gives a thread the clock in use, unless it has one.
 func (e *Engine) arm(t *threads.Task) {
-	if e.stretches.On {
+	if t.Stretched {
 		e.armInStretch(t)
 		return
 	}
@@ -210,7 +210,7 @@ func (e *Engine) replaceTimers() {
 
 // silent requests a sample from an armed thread that has used much processor time without one.
 func (e *Engine) silent(t *threads.Task, used uint64) {
-	if e.stretches.On { // no samples between stretches
+	if t.Stretched { // no samples between stretches
 		return
 	}
 	most := uint64(maxQuiet)

@@ -40,8 +40,9 @@ func (e *Engine) account(t *threads.Task, ended bool) {
 	e.accounted += spent
 	kernel := min(t.KernelLost, spent)
 	switch {
+	case t.Stretched:
 	case t.Copied:
-		kernel = min(kernel+e.kernelTime.rings.InKernel(t.TID), spent)
+		kernel = min(kernel+e.kernelTime.Rings.InKernel(t.TID), spent)
 	case !t.Blocks: // a blocked signal loses samples of user time
 		kernel = min(kernel+t.InKernel(spent, t.Period(e.Period)), spent)
 	}
@@ -49,9 +50,7 @@ func (e *Engine) account(t *threads.Task, ended bool) {
 	if u.Cause == wire.CauseNone {
 		missing := spent - min(t.Weighed, spent)
 		dropped := e.file.Stats().Dropped
-		if e.kernelTime.rings != nil {
-			dropped += e.kernelTime.rings.Lost()
-		}
+		dropped += e.kernelTime.Lost() + e.often.Lost()
 		noRoom := e.NoRoom(missing, dropped)
 		kernel = min(kernel, t.KernelLost+missing-noRoom)
 		e.sendMissed(&u, noRoom, wire.CauseNoRoom)
@@ -122,7 +121,7 @@ func (e *Engine) noteBlocked(t *threads.Task) {
 // all signals while it creates a thread; without a processor, that may last long. A thread that blocks the
 // signal often, and for less than that each time, is not recognized.
 func (e *Engine) tookSignal(t *threads.Task) {
-	if !t.Blocks || e.kernelTime.all {
+	if !t.Blocks || e.kernelTime.All {
 		return
 	}
 	c, ok := e.Kernel.Counters(t)

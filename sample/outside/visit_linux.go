@@ -154,7 +154,7 @@ func (e *Engine) visit(t *threads.Task) {
 // between returns the time between two visits to a thread that runs now and then, nanoseconds. Visits to a
 // thread with an event sample only its waits.
 func (e *Engine) between(t *threads.Task) int64 {
-	if t.Event == nil && !e.stretches.On {
+	if t.Event == nil && !t.Stretched {
 		return e.Period
 	}
 	return max(e.Period, int64(e.Config.WallEvery))

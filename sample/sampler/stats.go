@@ -10,6 +10,7 @@ import (
 type stats struct {
 	Rounds, Visits, Rests         uint64
 	Timed, Overruns               uint64 // samples of processor time
+	Copied                        uint64 // of Timed: the kernel has copied the stack
 	Outside, Changed              uint64 // samples of blocked threads; threads that ran meanwhile
 	Asked, Unsent, IgnoresSignals uint64 // signals
 	Relayed                       uint64 // the part of Asked sent with the runtime's own signal

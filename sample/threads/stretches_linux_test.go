@@ -3,6 +3,7 @@ package threads
 import (
 	"math"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 
@@ -10,53 +11,90 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
-// Stretches cover a twentieth of the time, or less if they have many events. Their period fits.
-func TestGap(t *testing.T) {
+// Stretches cover one of Parts of the time, and each moment as often as any other.
+func TestCells(t *testing.T) {
 	for _, c := range []struct {
-		events int
-		mean   time.Duration
+		parts, events int
+		cell          time.Duration
 	}{
-		{2, 1900 * time.Millisecond}, {300, 1900 * time.Millisecond},
-		{500, 2890 * time.Millisecond},  // 3 s without longestGap
-		{1024, 4940 * time.Millisecond}, // 6.1 s without longestGap
-		{4096, 8220 * time.Millisecond},
+		{50, 10, 250 * time.Millisecond}, {4, 2, 20 * time.Millisecond},
+		{4, 50, 300 * time.Millisecond}, // as long as its events need
+		{20, 4096, longestCell},
 	} {
-		draws, sum := rand.New(rand.NewPCG(1, 2)), time.Duration(0)
-		for range 100000 {
-			g := Gap(c.events, draws.ExpFloat64())
-			sum += g
-			must.True(t, g <= longestGap, "a gap of %v", g)
+		s := Stretches{Parts: c.parts, Shortest: 5 * time.Millisecond}
+		draws := rand.New(rand.NewPCG(1, 2))
+		began, open := time.Now(), time.Duration(0)
+		now, early := began, 0
+		const cells = 20000
+		s.Begin(now, c.events)
+		for range cells {
+			now = s.Next
+			s.End(now, draws.Float64())
+			if s.Next.Before(now) { // the next cell begins with the end of this stretch
+				s.Next = now
+			}
+			if now = s.Next; now.Sub(began)%c.cell < c.cell/4 {
+				early++
+			}
+			s.Begin(now, c.events)
+			open += s.Length
 		}
-		if mean := sum / 100000; (mean - c.mean).Abs() > c.mean/30 {
-			t.Errorf("%d events: a mean gap of %v, want %v", c.events, mean, c.mean)
-		}
-		// In the mean, a stretch has the samples of the stretch and the gap.
-		const period = int64(50 * time.Millisecond)
-		parts := float64(period) / float64(StretchPeriod(period, c.events))
-		if want := float64(StretchLength+sum/100000) / float64(StretchLength); math.Abs(parts/want-1) > 0.02 {
-			t.Errorf("%d events: the period is shorter by %.1f, want %.1f", c.events, parts, want)
-		}
+		share := float64(open) / float64(now.Sub(began))
+		expect.True(t, math.Abs(share*float64(c.parts)-1) < 0.01, "%+v: open for %.4f of the time", c, share)
+		expect.True(t, math.Abs(float64(early)/cells-0.25) < 0.03,
+			"%+v: %d of %d begin in a quarter of their cells", c, early, cells)
 	}
 }
 
-// A process gets stretches above 1,000 switches a second and loses them below 500, or if it creates many
-// threads.
+// Threads that switch often have stretches, the rarer the more they switch. Processes that create many
+// threads have none.
 func TestStretchesWanted(t *testing.T) {
-	var s Stretches
-	now, switches := time.Now(), uint64(0)
+	s := Stretches{Cost: 0.01, Shortest: time.Millisecond}
+	often, rare := &Task{}, &Task{}
+	tasks := map[uint32]*Task{1: often, 2: rare}
+	now := time.Now()
 	for i, c := range []struct {
-		rate    uint64
+		turns   uint64 // per second
+		cpu     float64
 		created int
-		want    bool
+		on      bool
+		parts   int
 	}{
-		{9000, 50, false}, // before the first measurement
-		{900, 0, false}, {1100, 8, true}, {600, 0, true}, {400, 0, false}, {600, 0, false},
-		{9000, 9, false}, {9000, 0, true}, {9000, 9, false},
+		{9000, 1, 50, false, 0}, // before the first count
+		{1900, 1, 0, false, 1},
+		{9000, 1, 8, true, 9},
+		{90000, 1, 0, true, mostParts},
+		{1500, 1, 0, false, 1},
+		{3000, 0.5, 0, true, 6},
+		{1500, 0.01, 0, true, 6}, // as if it had used a quarter of a processor
+		{90, 0.01, 0, false, 1},
+		{9000, 1, 9, false, 9},
 	} {
-		now, switches, s.Created = now.Add(countEvery), switches+c.rate*4, c.created
-		s.On = s.Wanted(now, switches)
-		expect.True(t, s.On == c.want, "%d: %v, want %v", i, s.On, c.want)
-		expect.True(t, s.Wanted(now.Add(countEvery/2), switches) == s.On,
-			"%d: another answer before it is due", i)
+		passed := countEvery
+		if i == 1 {
+			passed = countSoon
+		}
+		now = now.Add(passed)
+		often.Last.Turns += uint64(float64(c.turns) * passed.Seconds())
+		often.Last.Cpu += uint64(c.cpu * float64(passed))
+		rare.Last.Turns += 50
+		rare.Last.Cpu += uint64(passed)
+		s.Created = c.created
+		s.On = s.Wanted(now, tasks)
+		expect.True(t, s.On == c.on, "%d: %v, want %v", i, s.On, c.on)
+		must.True(t, i == 0 || s.Parts == c.parts, "%d: %d parts, want %d", i, s.Parts, c.parts)
+		expect.True(t, !rare.Often && s.Wanted(now.Add(countSoon/2), tasks) == s.On,
+			"%d: another answer before it is due, or stretches for the other thread", i)
 	}
+	s.LeastParts = 20
+	often.Last.Turns, often.Last.Cpu = often.Last.Turns+12000, often.Last.Cpu+uint64(countEvery)
+	s.Wanted(now.Add(countEvery), tasks)
+	expect.Equal(t, s.Parts, 20, "parts")
+}
+
+// Without rings, the kernel is not sampled.
+func TestCopiesWithoutRings(t *testing.T) {
+	c := Copies{Kernel: true, Tried: time.Now()} // so it is too soon to open them
+	c.Open(os.Getpid(), 1e6)
+	expect.True(t, c.Rings == nil && !c.Kernel && !c.Add(1, true) && !c.MayCopy(0) && c.Lost() == 0, "%+v", c)
 }

@@ -48,6 +48,10 @@ type Task struct {
 	Eventless  bool           // the kernel refused an event
 	KernelHits bool           // its kernel time is sampled
 	Copied     bool           // the kernel copies its stack for all samples; no signals are sent
+	Often      bool           // it switches often
+	Stretched  bool           // it is sampled in stretches only, by such copies
+	Uncopied   bool           // such a copy does not hold its whole stack
+	atCount    Counters       // Last at the last count of the switches
 	KernelLost uint64         // the sampled kernel time whose stacks could not be walked
 	Phase      Phase          // of the event
 	First      uint64         // period of the event in the phase First, nanoseconds

@@ -25,8 +25,7 @@ type Table struct {
 	links   uint64 // Kernel.links at the last listing; 0 = list at the next round
 	ran     int64  // the process's clock then
 
-	Switches uint64 // how often a thread has got a processor
-	Delayed  uint64 // nanoseconds in which threads were ready to run without a processor; a lower bound
+	Delayed uint64 // nanoseconds in which threads were ready to run without a processor; a lower bound
 
 	Order   []*Task // the tasks in the order of visits
 	At      int     // where the current pass continues, 0 = none
@@ -230,7 +229,6 @@ func (r *Table) Look(t *Task, now, period int64) (s since, ok bool) {
 	if t.Seen {
 		delayed := c.Wait - min(c.Wait, t.Last.Wait)
 		r.Delayed += delayed
-		r.Switches += c.Turns - min(c.Turns, t.Last.Turns)
 		if t.Rest && s.Passed > 2*max(period, int64(time.Millisecond)) {
 			s.Blocked = max(s.Passed-int64(s.Used+delayed), 0)
 		}
