@@ -242,7 +242,7 @@ func (s *sampling) use(w *World) {
 	k.seeder.SetSpecials(w.Specials)
 	s.seed = k.seeder
 	k.seeder.SetMethods(nil)
-	if w.SeedTables || w.Arch == image.AMD64 { // managed.System reads the code of x86-64 only
+	if w.SeedTables {
 		k.seeder.SetMethods(tables{w})
 	}
 	m := k.merger

@@ -87,7 +87,7 @@ func ByFramePointer(a image.Arch, im *image.Image, fn *image.Func, st *machine.S
 	}
 }
 
-// Caller implements seed.Methods: it knows the code of all methods, and with SeedTables their unwind data.
+// Caller implements seed.Methods: the code of all methods is known.
 func (t tables) Caller(s *unwind.State, mem *memory.Window, _ *unwind.Bounds) unwind.Stop {
 	at, a := s.Address(), t.w.Arch
 	im, fn := t.w.CLR.Codes.Find(at.Lookup())
@@ -97,9 +97,6 @@ func (t tables) Caller(s *unwind.State, mem *memory.Window, _ *unwind.Bounds) un
 	st := machine.FromRegisters(s.Regs)
 	if !at.Exact && !endsInCall(a, im.File[:at.IP-im.Base]) {
 		return unwind.BadInfo
-	}
-	if !t.w.SeedTables {
-		return unwind.NoInfo
 	}
 	sp := st.R[a.SP()]
 	ByFramePointer(a, im, fn, &st, 0)

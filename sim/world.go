@@ -68,7 +68,7 @@ type World struct {
 	// every frame. x86-64 only.
 	CodeTables bool
 
-	// SeedTables gives the seeder the runtime's own unwind data of managed code. Without, it has only code.
+	// SeedTables gives the seeder the runtime's own unwind data of managed code.
 	SeedTables bool
 
 	// Locks of the process that are not the CLR's.

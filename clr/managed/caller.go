@@ -5,11 +5,10 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/nearcall"
 )
 
 // While a thread is suspended, Tables must not ask the source. So Tables learns methods before, and Caller
-// steps over the learned ones. Before other return addresses, it only reads the code.
+// steps over the learned ones.
 
 // Learn copies the unwind data of the methods in a report of DoStackSnapshot. It asks the source, so call it
 // while nothing is suspended.
@@ -35,38 +34,21 @@ func (t *Tables) learn(ra uint64) {
 	}
 }
 
-// Caller is Step for a return address that was learned. For any other, NoInfo means that a call precedes it.
-// Caller does not ask the source, and allocates nothing. BadInfo means that no call precedes the address,
-// NoProgress that the frame is smaller than the method's. If the result is not StopNone, s is undefined.
+// Caller is Step for a return address that was learned. It does not ask the source, and allocates nothing.
+// BadInfo means that no call precedes the address, NoProgress that the frame is smaller than the method's. If
+// the result is not StopNone, s is undefined.
 func (t *Tables) Caller(s *unwind.State, mem *memory.Window, b *unwind.Bounds) unwind.Stop {
 	at, sp := s.Address(), s.Regs.SP()
 	fn := t.copies[key{at.IP, at.Exact}]
-	known := fn != nil && fn.learned
 	switch {
-	case at.Exact:
+	case fn == nil, !fn.learned, at.Exact:
 		return unwind.NoInfo
-	case known && !fn.called, !known && !t.followedCall(at.IP):
+	case !fn.called:
 		return unwind.BadInfo
-	case !known:
-		return unwind.NoInfo
 	}
 	stop := t.Step(s, mem, b, &t.left)
 	if stop == unwind.StopNone && s.Regs.SP()-sp < fn.least {
 		return unwind.NoProgress
 	}
 	return stop
-}
-
-// followedCall is followsCall by Peek. It remembers the addresses that follow a call. If other code replaces
-// theirs, they stay unchecked.
-func (t *Tables) followedCall(ra uint64) bool {
-	seen := &t.afterCalls[key{ip: ra}.hash()]
-	if *seen == ra || t.Peek == nil {
-		return true
-	}
-	if ra <= nearcall.Longest || !t.Peek(t.scratch[:], ra-nearcall.Longest) || !t.isCall(ra) {
-		return false
-	}
-	*seen = ra
-	return true
 }

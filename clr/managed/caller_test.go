@@ -8,7 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// Caller steps over a learned method without asking the source, and refuses what no call precedes.
+// Caller steps over a learned method without asking the source.
 func TestCaller(t *testing.T) {
 	const ra, caller = codeAt + 0x20, nativeAt + 32
 	for _, c := range []struct {
@@ -19,8 +19,6 @@ func TestCaller(t *testing.T) {
 		stop  unwind.Stop
 	}{
 		{name: "not learned", call: true, stop: unwind.NoInfo},
-		{name: "not learned, after no call", stop: unwind.BadInfo},
-		{name: "not learned, interrupted", exact: true, stop: unwind.NoInfo},
 		{name: "learned", learn: true, call: true, stop: unwind.StopNone},
 		{name: "interrupted", learn: true, call: true, exact: true, stop: unwind.NoInfo},
 		{name: "after no call", learn: true, stop: unwind.BadInfo},
@@ -30,7 +28,6 @@ func TestCaller(t *testing.T) {
 			p.blocks[codeAt][0x20-5] = 0xe8
 		}
 		tables, s, mem := New(System{p}), at(ra, c.exact), stack(map[int]uint64{6: caller})
-		tables.Peek = p.ReadAt
 		report := []clr.SnapshotFrame{{IP: ra}} // a marker
 		if c.learn {
 			report[0].Function = 1
@@ -49,29 +46,6 @@ func TestCaller(t *testing.T) {
 		}), 0, "%s: allocations", c.name)
 		expect.Equal(t, p.asked, asked, "%s: questions to the source", c.name)
 	}
-}
-
-// The code before an address that was not learned is read once. Another address of the same hash is read too.
-func TestCallerPeeks(t *testing.T) {
-	const ra = codeAt + 0x20
-	p := newProcess()
-	tables, reads := New(System{p}), 0
-	expect.Equal(t, tables.Caller(at(ra, false), stack(nil), nil), unwind.NoInfo, "without Peek")
-	tables.Peek = func(b []byte, addr uint64) bool {
-		reads++
-		return p.ReadAt(b, addr)
-	}
-	for want, stop := range []unwind.Stop{unwind.BadInfo, unwind.NoInfo, unwind.NoInfo} {
-		expect.Equal(t, tables.Caller(at(ra, false), stack(nil), nil), stop)
-		expect.Equal(t, reads, min(want+1, 2), "reads")
-		p.blocks[codeAt][0x20-5] = 0xe8
-	}
-	other := uint64(ra + 1)
-	for (key{ip: other}).hash() != (key{ip: ra}).hash() {
-		other++
-	}
-	expect.Equal(t, tables.Caller(at(other, false), stack(nil), nil), unwind.BadInfo, "in no code")
-	expect.Equal(t, tables.Caller(at(2, false), stack(nil), nil), unwind.BadInfo, "at the start of memory")
 }
 
 // Caller accepts nil bounds, with and without a cached rule.

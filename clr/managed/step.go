@@ -12,18 +12,12 @@ import (
 // Tables steps over the managed code of one runtime. It caches, and is not safe
 // for concurrent use.
 type Tables struct {
-	// Peek reads code while a thread is suspended: it takes no lock and makes no system call. If it is nil,
-	// Caller checks only learned methods.
-	Peek func(b []byte, addr uint64) bool
-
 	src    Source
 	arch   context.Arch
 	copies map[key]*function
 	last   [1 << lastBits]lastCopy // by hash
 	rules  amd64.Functions
 	ids    []clr.FunctionID // by the Modules of their frames
-
-	afterCalls [1 << lastBits]uint64 // return addresses by hash: see followedCall
 
 	// Arguments of interface calls, kept here so that they are not allocated each time.
 	asked   Code

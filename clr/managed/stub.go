@@ -44,15 +44,14 @@ func (t *Tables) isMethod(ra uint64) bool {
 
 // followsCall reports whether the code before an address is a near call.
 func (t *Tables) followsCall(ra uint64) bool {
-	return ra > nearcall.Longest && t.src.ReadAt(t.scratch[:], ra-nearcall.Longest) && t.isCall(ra)
-}
-
-// isCall reports whether scratch, the code before an address, is a near call.
-func (t *Tables) isCall(ra uint64) bool {
-	if t.arch == context.ArchARM64 {
-		return ra&3 == 0 && nearcall.ARM64(t.scratch[:])
+	b := t.scratch[:]
+	if ra <= nearcall.Longest || !t.src.ReadAt(b, ra-nearcall.Longest) {
+		return false
 	}
-	return nearcall.AMD64(t.scratch[:])
+	if t.arch == context.ArchARM64 {
+		return ra&3 == 0 && nearcall.ARM64(b)
+	}
+	return nearcall.AMD64(b)
 }
 
 // replaced reports whether the runtime can have replaced a return address. Then the caller is a method, or

@@ -2,7 +2,6 @@ package live
 
 import (
 	"runtime"
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -91,20 +90,6 @@ func (Windows) ReadAt(b []byte, addr uint64) bool {
 	}
 	err := windows.ReadProcessMemory(windows.CurrentProcess(), uintptr(addr), &b[0], uintptr(len(b)), &n)
 	return err == nil && n == uintptr(len(b))
-}
-
-// Peek returns a function that reads this process's memory while a thread is suspended: it takes no lock and
-// makes no system call. It returns false if the memory cannot be read. Memory that another thread unmaps at
-// the same moment faults. So peek only at code that the CLR is about to read too. Source: Win32 IsBadReadPtr.
-func (Windows) Peek() func(b []byte, addr uint64) bool {
-	isBadReadPtr := windows.NewLazySystemDLL("kernel32.dll").NewProc("IsBadReadPtr").Addr()
-	return func(b []byte, addr uint64) bool {
-		bad, _, _ := syscall.SyscallN(isBadReadPtr, uintptr(addr), uintptr(len(b)))
-		if bad == 0 {
-			copy(b, unsafe.Slice(*(**byte)(unsafe.Pointer(&addr)), len(b)))
-		}
-		return bad == 0
-	}
 }
 
 var lookupFunctionEntry = windows.NewLazySystemDLL("ntdll.dll").NewProc("RtlLookupFunctionEntry")

@@ -1,7 +1,6 @@
 package live
 
 import (
-	"bytes"
 	"encoding/binary"
 	"io"
 	"os"
@@ -55,28 +54,6 @@ func letGo(t *testing.T, view uintptr) {
 		must.True(t, !time.Now().After(end), "the file of an image that was unloaded stays mapped")
 		runtime.GC()
 	}
-}
-
-// Peek reads what is mapped, and does not fault elsewhere.
-func TestPeek(t *testing.T) {
-	const page = 4096
-	at, err := windows.VirtualAlloc(0, 2*page, windows.MEM_COMMIT|windows.MEM_RESERVE, windows.PAGE_READWRITE)
-	must.Do(t, err)
-	defer windows.VirtualFree(at, 0, windows.MEM_RELEASE)
-	var old uint32
-	peek, b := Windows{}.Peek(), make([]byte, 7)
-	must.True(t, Windows{}.ReadAt(b, uint64(at)), "no memory")
-	must.Do(t, windows.VirtualProtect(at+page, page, windows.PAGE_NOACCESS, &old))
-	for _, c := range []struct {
-		addr uintptr
-		want bool
-	}{{at, true}, {at + page - 7, true}, {at + page - 6, false}, {at + page, false},
-		{0, false}, {0x1000, false}, {1 << 62, false}} {
-		expect.Equal(t, peek(b, uint64(c.addr)), c.want, "%#x", c.addr)
-	}
-	own := []byte{1, 2, 3, 4, 5, 6, 7}
-	expect.True(t, peek(b, uint64(uintptr(unsafe.Pointer(&own[0])))) && bytes.Equal(b, own), "% x", b)
-	expect.Equal(t, testing.AllocsPerRun(10, func() { peek(b, uint64(at)) }), 0, "allocations")
 }
 
 // The file of an unloaded image is released, because the program may replace it, but only after the last

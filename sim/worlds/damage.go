@@ -114,7 +114,7 @@ type Sorts struct {
 	Wrong     int // a frame was reported that is not there
 	Harmless  int // Unused, Refused, True
 	Faults    int // the CLR died
-	Deaths    int // of them, those by a seed that a walk has found
+	Deaths    int // of them, those in worlds whose seeder has the runtime's tables
 }
 
 // Damage makes captured contexts bad, in one way.

@@ -6,12 +6,11 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// Methods steps over managed code while a thread is suspended. It knows the unwind data only of code that it
-// has seen before. Of other code it reads what precedes a return address. A step allocates nothing, takes no
-// lock, and makes no system call. *managed.Tables is one.
+// Methods steps over managed code while a thread is suspended. It knows only code that it has seen before: a
+// step allocates nothing, takes no lock, and makes no system call. *managed.Tables is one.
 type Methods interface {
-	// Caller replaces s by its caller. NoInfo means that the method of s is unknown, BadInfo that no call
-	// precedes its ip, another stop that the frame is wrong. If the result is not StopNone, s is undefined.
+	// Caller replaces s by its caller. NoInfo means that the code of s is unknown, BadInfo that no call
+	// precedes it, another stop that the frame is wrong. If the result is not StopNone, s is undefined.
 	Caller(s *unwind.State, mem *memory.Window, b *unwind.Bounds) unwind.Stop
 }
 
