@@ -2,31 +2,36 @@ package cpuring
 
 // period decides which hits of a clock count, and when the clock gets a new period.
 type period struct {
-	whole      uint64 // nanoseconds that a hit represents
-	now        uint64 // nanoseconds until the next hit
-	first      bool   // the first period is not over
-	since      uint64 // hits before this time of the records' clock are early: they do not count
-	keepsFirst bool   // it hits at each multiple of its first period; one hit in each whole period counts
-	start      uint64 // when the current period began
-	atStart    uint64 // the clock's count then
-	fresh      uint64 // hits since then
-	hits       uint64 // hits that count
-	expected   uint64 // hits before start if the kernel had dropped none
-	behind     int64  // nanoseconds before start for which there was no hit; below 0: hits came too often
+	whole    uint64 // nanoseconds that a hit represents
+	now      uint64 // nanoseconds until the next hit
+	first    bool   // the first period is not over
+	since    uint64 // hits before this time of the records' clock are early: they do not count
+	grid     uint64 // the first period of a clock of Config.Short; 0 = another clock
+	start    uint64 // when the current period began
+	atStart  uint64 // the clock's count then
+	fresh    uint64 // hits since then
+	early    uint64 // hits at multiples of grid
+	hits     uint64 // hits that count
+	expected uint64 // hits before start if the kernel had dropped none
+	behind   int64  // nanoseconds before start for which there was no hit; below 0: hits came too often
 }
 
 // shortestPart bounds a first period: it is at least a whole period divided by shortestPart. Until the tool
-// has read the first hit, the kernel copies the thread up to that many times as often.
-const shortestPart = 16
+// has read the first hit, the kernel copies the thread up to that many times as often. stretchMinPart is the
+// same for Config.Short: there, a thread that always runs less than the bound would never be sampled.
+const (
+	shortestPart   = 16
+	stretchMinPart = 128
+)
 
-// kernelMin is the shortest period of the kernel, nanoseconds (perf_swevent_hrtimer in
-// kernel/events/core.c).
-const kernelMin = 10_000
+// leastFirst bounds first periods too, nanoseconds. A hit takes 5 to 10 us. If the next one is due by then,
+// the kernel skips it, and a count of hits no longer tells the processor time.
+const leastFirst = 40_000
 
 // firstPeriod draws a first period uniformly up to the whole one, and raises a draw below a part of it or
-// kernelMin.
-func firstPeriod(whole uint64, random func(n uint64) uint64) uint64 {
-	return max(random(whole)+1, whole/shortestPart, kernelMin)
+// leastFirst.
+func firstPeriod(whole, parts uint64, random func(n uint64) uint64) uint64 {
+	return max(random(whole)+1, whole/parts, min(whole, leastFirst))
 }
 
 // renewAfter is the number of hits after which a clock gets a new period. A program whose bursts are as long
@@ -44,14 +49,12 @@ func nextPeriod(whole uint64, random func(n uint64) uint64) uint64 {
 // tool may have changed the period before it reads an earlier hit. Such a hit counts, but does not request
 // another change.
 func (p *period) hit(time uint64) (counts, renew bool) {
-	if p.keepsFirst {
-		ran := p.fresh * p.now // since the first hit
-		p.fresh++
-		counts = ran == 0 || ran/p.whole != (ran-p.now)/p.whole
+	if p.grid > 0 && (p.first || time < p.since) {
+		counts = p.onGrid()
 		if counts {
 			p.hits++
 		}
-		return counts, false
+		return counts, p.first && p.grid < p.whole/fewOnGrid
 	}
 	if time < p.since {
 		return false, false
@@ -62,6 +65,18 @@ func (p *period) hit(time uint64) (counts, renew bool) {
 	}
 	p.fresh++
 	return true, p.first || p.fresh >= renewAfter
+}
+
+// fewOnGrid is how often, at most, the kernel may copy a thread in each whole period. A clock of Config.Short
+// keeps its first period if that is long enough.
+const fewOnGrid = 8
+
+// onGrid reports whether a hit at a multiple of the first period counts. The first hit counts, and then the
+// first hit after each whole period.
+func (p *period) onGrid() bool {
+	ran := p.early * p.grid // since the first hit
+	p.early++
+	return ran == 0 || ran/p.whole != (ran-p.grid)/p.whole
 }
 
 // next draws the next period. Each change of the period drops the time since the last hit. So next adds the

@@ -19,7 +19,7 @@ func TestPeriods(t *testing.T) {
 	draw := random()
 	var sum uint64
 	for range 10000 {
-		if p := firstPeriod(ms, draw); p < ms/shortestPart || p > ms {
+		if p := firstPeriod(ms, shortestPart, draw); p < ms/shortestPart || p > ms {
 			t.Fatalf("a first period of %d", p)
 		}
 		p := nextPeriod(ms, draw)
@@ -46,25 +46,22 @@ func TestHits(t *testing.T) {
 	expect.Equal(t, p.hits, 1+renewAfter, "hits")
 }
 
-// A clock that keeps its first period counts one hit in each whole period: the first hit after the whole
-// periods that follow the first hit.
-func TestKeepsFirst(t *testing.T) {
-	for _, first := range []uint64{ms / shortestPart, ms / 3, ms * 3 / 4, ms} {
-		p := period{whole: ms, now: first, first: true, keepsFirst: true}
+// A clock of Config.Short counts one hit in each whole period: the first hit after a number of whole periods
+// that follow the first hit. If its first period is very short, it gets another one.
+func TestGrid(t *testing.T) {
+	for _, first := range []uint64{ms / 100, ms / fewOnGrid, ms / 3, ms * 3 / 4, ms} {
+		p := period{whole: ms, now: first, first: true, grid: first}
 		for at := first; at < 100*ms; at += first { // processor time
 			counts, renew := p.hit(at)
 			expect.Equal(t, p.hits, (at-first)/ms+1, "hits up to a time, with a first period of %d", first)
-			must.True(t, !renew && (counts || at > first), "a new period, or the first hit does not count")
+			must.True(t, renew == (first < ms/fewOnGrid) && (counts || at > first),
+				"a new period: %v, or the first hit does not count", renew)
 		}
-	}
-}
-
-// A correction is at most a quarter of a period, in both directions.
-func TestCorrection(t *testing.T) {
-	for _, behind := range []int64{-1000 * ms, 1000 * ms} {
-		p := period{whole: ms, now: ms, behind: behind}
-		next := p.next(ms, func(uint64) uint64 { return ms / 4 })
-		expect.Equal(t, next, uint64(ms-min(max(behind, -ms/4), ms/4)), "%d ns behind", behind)
+		p.renewed(ms, 100*ms, 100*ms)
+		early, _ := p.hit(99 * ms)
+		late, _ := p.hit(101 * ms)
+		expect.True(t, late && (!early || first > ms/2), "a hit before the new period: %v, after it: %v",
+			early, late)
 	}
 }
 
@@ -125,7 +122,7 @@ func (k *kernel) next(period uint64) (place uint64) {
 func share(renew bool, draw func(uint64) uint64) float64 {
 	k := kernel{burst: ms, late: 50000, again: 10000}
 	p := period{whole: ms * 1003 / 1000, first: true}
-	p.now = firstPeriod(p.whole, draw)
+	p.now = firstPeriod(p.whole, shortestPart, draw)
 	k.due = p.now
 	first := 0
 	const hits = 20000

@@ -52,8 +52,12 @@ func (d *depths) keep(tid uint32, of depth) {
 	(*d)[tid] = of
 }
 
-// take removes and returns the depth of a thread.
+// take removes and returns the depth of a thread. If it is unknown, the stack counts as shallow: hits come so
+// often that large copies would fill the ring.
 func (d depths) take(tid uint32) depth {
 	defer delete(d, tid)
-	return d[tid]
+	if of, ok := d[tid]; ok {
+		return of
+	}
+	return depth{small: true}
 }

@@ -39,11 +39,14 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// A thread that is added again keeps the size of its copies. The number of kept threads is bounded.
+// A thread that is added again keeps the size of its copies. An unknown thread begins with small ones. The
+// number of kept threads is bounded.
 func TestDepthsKept(t *testing.T) {
 	var all depths
 	d := all.take(7)
-	for range enoughShallow {
+	expect.True(t, d.small, "large at first")
+	d.sampled(1<<14, true, 16<<10)
+	for range enoughShallow * moreShallow {
 		expect.True(t, !d.small, "small too soon")
 		d.sampled(1000, false, 16<<10)
 		all.keep(7, d)

@@ -3,6 +3,7 @@ package cpuring
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -16,7 +17,7 @@ type Config struct {
 	Kernel bool   // sample only threads that are added: by Add their kernel time, by AddBoth all time
 	Period uint64 // nanoseconds of processor time between two samples of a thread
 	Stack  int    // bytes to copy of a stack known to be shallow
-	Short  bool   // threads are removed soon, and added again: their clocks keep their first periods
+	Short  bool   // threads are removed soon, and added again: so their clocks have random first periods
 	Wake   bool   // each sample makes one of Rings readable
 }
 
@@ -106,7 +107,10 @@ func (s *Sampler) add(tid uint32, both bool) error {
 	if s.threads[tid] != nil {
 		return nil
 	}
-	t := &thread{both: both, depth: s.depths.take(tid)}
+	t := &thread{both: both}
+	if s.cfg.Short {
+		t.depth = s.depths.take(tid)
+	}
 	if err := s.open(tid, t, !s.cfg.Kernel || s.cfg.Short); err != nil {
 		return err
 	}
@@ -127,16 +131,24 @@ func (s *Sampler) open(tid uint32, t *thread, first bool) error {
 	if !t.depth.small {
 		a.Stack = perfevent.MaxStack
 	}
+	parts, grid := uint64(shortestPart), uint64(0)
+	if s.cfg.Short {
+		parts = stretchMinPart
+	}
+	t.clocks = slices.Grow(t.clocks, len(s.cpus))
 	for i, cpu := range s.cpus {
 		a.Period = nextPeriod(s.cfg.Period, rand.Uint64N)
 		if first {
-			a.Period = firstPeriod(s.cfg.Period, rand.Uint64N)
+			a.Period = firstPeriod(s.cfg.Period, parts, rand.Uint64N)
+			if s.cfg.Short {
+				grid = a.Period
+			}
 		}
 		e, err := perfevent.OpenClock(int(tid), cpu, a)
 		if err == nil {
 			t.clocks = append(t.clocks,
 				clock{event: e, period: period{whole: s.cfg.Period, now: a.Period, first: first,
-					keepsFirst: s.cfg.Short && first}})
+					grid: grid}})
 			a.ExcludeKernel = e.ExcludesKernel()
 			s.userOnly = a.ExcludeKernel
 			err = s.owners[i].Share(e)
@@ -227,7 +239,7 @@ func (s *Sampler) Used(tid uint32, bytes uint64, cut bool) {
 		return
 	}
 	t.close(s.userOnly)
-	s.open(tid, t, false)
+	s.open(tid, t, s.cfg.Short)
 }
 
 // Ended returns the threads that have ended since the last call. Their hits are in the rings by then. So call

@@ -113,7 +113,7 @@ func (e *Engine) endCopies(t *threads.Task, now int64, short bool) {
 
 // readKernel takes the copies from the rings.
 func (e *Engine) readKernel() {
-	for _, k := range []*threads.Copies{&e.kernelTime, &e.often} {
+	for _, k := range []*threads.Copies{&e.kernelTime, &e.inStretches} {
 		if k.Rings != nil {
 			k.Rings.Read(e.inKernel)
 		}
@@ -132,7 +132,7 @@ func (e *Engine) inKernel(r *perfevent.Record) {
 	cpu := uint64(e.Period)
 	s := sampler.Sample{Capture: walk.Capture{TID: r.TID, Regs: regs,
 		Stack: memory.Run{Addr: regs.SP(), Data: r.Stack}, Low: t.Low, High: t.High,
-		Cut: r.Cut, OneStack: !e.kernelTime.All}, Time: int64(r.Time) + e.kernelTime.SinceBoot,
+		Cut: r.Cut, OneStack: !e.kernelTime.All}, Time: int64(r.Time) + e.copies(t).SinceBoot,
 		Cpu: cpu, Wall: t.Worked(int64(cpu))}
 	if r.Kernel {
 		s.Capture.Kernel = walk.InKernel
@@ -165,8 +165,7 @@ func (e *Engine) inKernel(r *perfevent.Record) {
 	}
 	switch {
 	case t.Stretched && !ok && !r.Kernel && (gap != merge.GapTruncated || len(r.Stack) > cpuring.StackCopy):
-		t.Uncopied = true
-		e.unstretch(t)
+		t.Uncopied = true // the next stretch leaves it out
 	case t.Copied && !r.Kernel:
 		e.endCopies(t, time.Now().UnixNano(), !ok)
 	}
@@ -175,11 +174,14 @@ func (e *Engine) inKernel(r *perfevent.Record) {
 // planStretches returns stretches for the requested rate. The agent's are long, because each one wakes it up.
 // Others are short: a thread that does something else now and then is seen at more moments.
 func (e *Engine) planStretches() threads.Stretches {
+	const perSample, leastPeriod, mostParts = 40e3, 50_000, 50 // nanoseconds
+	s := threads.Stretches{Cost: max(0.01, perSample/float64(e.Period)), LeastParts: 4,
+		MostParts: int(min(e.Period/leastPeriod, mostParts)), Shortest: 5 * time.Millisecond,
+		LeastCell: 4 * time.Duration(e.Period)} // so a stretch has several samples
 	if e.Config.WallEvery >= maxSleep {
-		return threads.Stretches{Cost: 0.005, LeastParts: 20, Shortest: 100 * time.Millisecond}
+		s.Cost, s.LeastParts, s.Shortest = 0.005, 20, 100*time.Millisecond
 	}
-	const perSample = 40e3 // nanoseconds
-	return threads.Stretches{Cost: max(0.01, perSample/float64(e.Period)), Shortest: 5 * time.Millisecond}
+	return s
 }
 
 // mayStretch reports whether stretches suit the recording. The kernel must permit copies of kernel time too.
@@ -187,13 +189,14 @@ func (e *Engine) planStretches() threads.Stretches {
 func (e *Engine) mayStretch() bool {
 	c := &e.Config
 	return c.Events == 0 && !c.NoCPU && !c.Client && !c.Async && e.cpuClock == sampler.ClockPerf &&
-		e.startup == nil && e.kernelTime.Kernel && !e.kernelTime.All
+		e.startup == nil && e.kernelTime.Kernel && !e.kernelTime.All &&
+		e.stretches.LeastCell <= threads.LongestCell
 }
 
-// copies returns the clock whose rings have the copies of a thread.
+// copies returns the Copies that sample a thread.
 func (e *Engine) copies(t *threads.Task) *threads.Copies {
 	if t.Stretched {
-		return &e.often
+		return &e.inStretches
 	}
 	return &e.kernelTime
 }
@@ -205,7 +208,7 @@ func (e *Engine) updateStretches(now time.Time) {
 		return
 	}
 	switch wanted := s.Wanted(now, e.Tasks); {
-	case s.Open && e.often.Room == 0: // there is no room for more events
+	case s.Open && e.inStretches.Room == 0: // there is no room for more events
 		s.Refused = now
 		e.leaveStretches()
 	case wanted && !s.On && s.Ready(now):
@@ -214,16 +217,22 @@ func (e *Engine) updateStretches(now time.Time) {
 		e.leaveStretches()
 	}
 	if s.On && !now.Before(s.Next) {
-		e.toggleStretch(now)
+		e.toggleStretch()
 	}
 }
 
 // useStretches opens the rings of the stretches, unless the kernel refuses. It closes the watch for new
 // threads, which has events of all threads.
 func (e *Engine) useStretches(now time.Time) {
-	s, k := &e.stretches, &e.often
-	*k = threads.Copies{Short: true}
-	if k.OpenRings(e.PID, e.Period); !k.MayCopy(len(e.Tasks)) {
+	s, k := &e.stretches, &e.inStretches
+	k.Short, k.Tried = true, time.Time{}
+	n := 0
+	for _, t := range e.Tasks {
+		if t.Often {
+			n++
+		}
+	}
+	if k.OpenRings(e.PID, e.Period); !k.MayCopy(n) {
 		k.Close()
 		s.Refused = now
 		return
@@ -232,7 +241,7 @@ func (e *Engine) useStretches(now time.Time) {
 	e.births.Close()
 	e.births = births{}
 	e.Relist() // for births that were not handled yet
-	s.On, s.Next = true, now
+	s.Start(now, e.chooseStretched()*k.Rings.FDs(), rand.Float64())
 }
 
 // leaveStretches gives all threads their events back.
@@ -241,29 +250,41 @@ func (e *Engine) leaveStretches() {
 	for _, t := range e.Tasks {
 		e.unstretch(t)
 	}
-	e.often.Close()
+	e.inStretches.Close()
 	e.stretches.On, e.stretches.Open = false, false
 	e.fresh = true // the watch for new threads begins again
 }
 
-// stretch replaces the event of a thread by stretches.
-func (e *Engine) stretch(t *threads.Task) {
-	e.closeEvent(t)
-	t.Stretched, t.Armed, t.AtSwitch, t.Hits = true, true, 0, 0
-}
-
-// unstretch gives a thread its event back.
+// unstretch gives a thread its event back. If the kernel refuses, visits give it another clock.
 func (e *Engine) unstretch(t *threads.Task) {
 	if t.Stretched {
-		e.often.Remove(t)
-		t.Stretched, t.Copied, t.Armed = false, false, false
-		e.arm(t)
+		e.inStretches.Remove(t)
+		t.Stretched, t.Copied, t.Armed, t.AtSwitch, t.Hits = false, false, false, 0, 0
+		e.armEvent(t)
 	}
 }
 
+// chooseStretched replaces the events of threads that switch often by stretches, and gives other threads
+// their events back. It returns the number of threads with stretches.
+func (e *Engine) chooseStretched() (n int) {
+	for _, t := range e.Tasks {
+		switch often := t.Often && !t.Uncopied; {
+		case often && t.Event != nil && !t.Copied:
+			e.closeEvent(t)
+			t.Stretched, t.Armed = true, true
+		case !often:
+			e.unstretch(t)
+		}
+		if t.Stretched {
+			n++
+		}
+	}
+	return n
+}
+
 // toggleStretch ends the stretch, or begins the next one.
-func (e *Engine) toggleStretch(now time.Time) {
-	s, k := &e.stretches, &e.often
+func (e *Engine) toggleStretch() {
+	s, k := &e.stretches, &e.inStretches
 	e.readRing()
 	e.readKernel()
 	if s.Open {
@@ -273,23 +294,12 @@ func (e *Engine) toggleStretch(now time.Time) {
 				t.Copied = false
 			}
 		}
-		s.End(now, rand.Float64())
+		s.End(time.Now(), rand.Float64())
 		return
 	}
-	n := 0
-	for _, t := range e.Tasks {
-		switch {
-		case t.Often && !t.Uncopied && t.Event != nil && !t.Copied:
-			e.stretch(t)
-		case !t.Often:
-			e.unstretch(t)
-		}
-		if t.Stretched {
-			n++
-		}
-	}
-	s.Begin(now, n*k.Rings.FDs())
+	n := e.chooseStretched()
 	k.Rings.SetPeriod(uint64(e.Period) / uint64(s.Parts))
+	s.Begin(time.Now(), n*k.Rings.FDs())
 	for _, t := range e.Tasks {
 		if t.Stretched {
 			e.armInStretch(t)
@@ -302,7 +312,7 @@ func (e *Engine) toggleStretch(now time.Time) {
 func (e *Engine) armInStretch(t *threads.Task) {
 	t.Armed, t.Unarmed = true, 0
 	if e.stretches.Open && !t.Copied {
-		t.Copied = e.often.Add(t.TID, true)
+		t.Copied = e.inStretches.Add(t.TID, true)
 		t.KernelHits = t.Copied
 	}
 }

@@ -42,22 +42,22 @@ type Engine struct {
 	threadListRead time.Time      // when the runtime's list of threads was read
 	threadListTime target.JobTime // of reading it
 	// minimum time between two readings of that list, which take long in processes with many threads
-	seekPause  time.Duration
-	swept      time.Time
-	lived      time.Time // when the process was last known to be the one that was opened
-	flushed    time.Time
-	objectsAt  time.Time // when the bounds of the managed heap were read for async callers
-	events     events.Events
-	heartbeat  *events.Heartbeat
-	cpuClock   sampler.Clock // in use
-	perf       perfClock
-	kernelTime threads.Copies
-	often      threads.Copies // of threads with stretches
-	random     randomClock
-	timerEach  int64 // nanoseconds that a timer's sample of weight 1 represents
-	births     births
-	stretches  threads.Stretches
-	startup    *startup.Sampler // nil = there is none
+	seekPause   time.Duration
+	swept       time.Time
+	lived       time.Time // when the process was last known to be the one that was opened
+	flushed     time.Time
+	objectsAt   time.Time // when the bounds of the managed heap were read for async callers
+	events      events.Events
+	heartbeat   *events.Heartbeat
+	cpuClock    sampler.Clock // in use
+	perf        perfClock
+	kernelTime  threads.Copies
+	inStretches threads.Copies
+	random      randomClock
+	timerEach   int64 // nanoseconds that a timer's sample of weight 1 represents
+	births      births
+	stretches   threads.Stretches
+	startup     *startup.Sampler // nil = there is none
 
 	begins     bool       // the process is a command, and no other engine has sampled it
 	ranBefore  int64      // the process's clock when sampling began; 0 = sampled from its start, -1 = unknown
@@ -250,7 +250,7 @@ func (e *Engine) Close() {
 	}
 	e.births.Close()
 	e.kernelTime.Close()
-	e.often.Close()
+	e.inStretches.Close()
 	if e.startup != nil {
 		e.startup.End()
 	}

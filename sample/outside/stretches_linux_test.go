@@ -29,12 +29,12 @@ func stretching(t *testing.T) (*Engine, *threads.Task) {
 	t.Cleanup(func() {
 		e.closeEvent(k)
 		e.kernelTime.Close()
-		e.often.Close()
+		e.inStretches.Close()
 	})
 	now := time.Now()
 	e.useStretches(now)
 	must.True(t, e.stretches.On && e.mayStretch(), "no stretches")
-	e.toggleStretch(now)
+	e.toggleStretch()
 	return e, k
 }
 
@@ -43,20 +43,20 @@ func stretching(t *testing.T) (*Engine, *threads.Task) {
 func TestStretch(t *testing.T) {
 	e, k := stretching(t)
 	s := &e.stretches
-	now := time.Now()
 	expect.True(t, s.Open && k.Stretched && k.Copied && k.KernelHits && k.Event == nil && k.Armed,
 		"in a stretch: %+v", *k)
-	e.toggleStretch(now)
+	e.toggleStretch()
 	expect.True(t, !s.Open && k.Stretched && !k.Copied && !k.KernelHits && k.Event == nil && k.Armed,
 		"between stretches: %+v", *k)
 	e.arm(k)
 	expect.True(t, k.Event == nil && !k.Copied, "a visit between stretches gave it an event")
-	e.toggleStretch(now)
+	e.toggleStretch()
 	expect.True(t, k.Copied, "no copies in the next stretch")
-	k.Often = false
-	e.toggleStretch(now)
-	e.toggleStretch(now)
-	expect.True(t, !k.Stretched && !k.Copied && k.Event != nil, "it switches rarely: %+v", *k)
+	k.Often, k.Hits = false, 7
+	e.toggleStretch()
+	e.toggleStretch()
+	expect.True(t, !k.Stretched && !k.Copied && k.Event != nil && k.Hits == 0,
+		"it switches rarely: %+v", *k)
 }
 
 // A thread whose stack cannot be walked from a copy gets its event back and keeps it.
@@ -70,7 +70,7 @@ func TestUncopied(t *testing.T) {
 	r.Kernel = false
 	e.inKernel(r)
 	for range 2 {
-		e.toggleStretch(time.Now())
+		e.toggleStretch()
 	}
 	expect.True(t, !k.Stretched && k.Event != nil && k.Armed && k.Often, "%+v", *k)
 }
@@ -79,10 +79,11 @@ func TestUncopied(t *testing.T) {
 func TestStretchesWithoutRoom(t *testing.T) {
 	e, k := stretching(t)
 	s := &e.stretches
-	e.often.Room = 0
+	e.inStretches.Room = 0
 	now := time.Now()
 	e.updateStretches(now)
-	expect.True(t, !s.On && !s.Open && !k.Stretched && k.Event != nil && e.often.Rings == nil, "%+v", *k)
+	expect.True(t, !s.On && !s.Open && !k.Stretched && k.Event != nil && e.inStretches.Rings == nil,
+		"%+v", *k)
 	expect.True(t, !s.Ready(now.Add(30*time.Second)) && s.Ready(now.Add(2*time.Minute)),
 		"refused at %v", s.Refused)
 }

@@ -50,7 +50,7 @@ func (e *Engine) account(t *threads.Task, ended bool) {
 	if u.Cause == wire.CauseNone {
 		missing := spent - min(t.Weighed, spent)
 		dropped := e.file.Stats().Dropped
-		dropped += e.kernelTime.Lost() + e.often.Lost()
+		dropped += e.kernelTime.Lost() + e.inStretches.Lost()
 		noRoom := e.NoRoom(missing, dropped)
 		kernel = min(kernel, t.KernelLost+missing-noRoom)
 		e.sendMissed(&u, noRoom, wire.CauseNoRoom)

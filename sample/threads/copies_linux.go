@@ -21,6 +21,8 @@ type Copies struct {
 	Short     bool             // the rings are those of stretches
 	Wake      bool             // each sample is to be read at once, for its async callers
 	Tried     time.Time        // last attempt to open the rings; it fails if others hold the lockable memory
+
+	lost uint64 // copies of rings that were closed
 }
 
 // mostCopied bounds the descriptors of the copies, one for each thread and CPU.
@@ -56,6 +58,7 @@ func (c *Copies) OpenRings(pid int, period int64) {
 // Close closes the rings.
 func (c *Copies) Close() {
 	if c.Rings != nil {
+		c.lost = c.Lost()
 		c.Rings.Close()
 		c.Rings = nil
 	}
@@ -64,9 +67,9 @@ func (c *Copies) Close() {
 // Lost returns the number of copies for which there was no room.
 func (c *Copies) Lost() uint64 {
 	if c.Rings == nil {
-		return 0
+		return c.lost
 	}
-	return c.Rings.Lost()
+	return c.lost + c.Rings.Lost()
 }
 
 // Add starts to sample a thread: its user time and kernel time if both is set, else its kernel time. It

@@ -11,7 +11,9 @@ import "time"
 type Stretches struct {
 	Cost       float64       // share of the program's processor time that events may cost, about
 	LeastParts int           // cells are at least this many times as long as their stretches
+	MostParts  int           // and at most this many times
 	Shortest   time.Duration // of a stretch
+	LeastCell  time.Duration // of a cell
 
 	On      bool          // the process has threads with stretches
 	Open    bool          // a stretch is in progress
@@ -21,17 +23,17 @@ type Stretches struct {
 	Next    time.Time     // when the stretch ends or the next one begins
 	Created int           // threads since the last count
 
-	cell    time.Time     // when the current cell began
-	lasts   time.Duration // how long the cell of the last stretch is
-	counted time.Time     // when the switches were counted last
-	counts  int
+	cell       time.Time     // when the current cell began
+	cellLength time.Duration // of that cell
+	counted    time.Time     // when the switches were counted last
+	counts     int
 }
 
 const (
+	// LongestCell bounds the time between two stretches.
+	LongestCell = 10 * time.Second
 	// refusedFor is how long after Refused the process has no stretches. Others may free the lockable memory.
 	refusedFor = time.Minute
-	// longestCell bounds the time between two stretches.
-	longestCell = 10 * time.Second
 	// cellPerEvent is the least length of a cell, for each event of a stretch. The tool needs about 20 us to
 	// open and close one.
 	cellPerEvent = 6 * time.Millisecond
@@ -40,10 +42,12 @@ const (
 	switchCost = 10e3
 	// A thread with fewer switches per second keeps its events.
 	leastOften = 100
-	// The process gets stretches if they lower the cost by at least leastParts.
-	leastParts, mostParts = 2, 50
-	countSoon             = 500 * time.Millisecond // until the second count
-	countEvery            = 4 * time.Second
+	// The process gets stretches if they lower the cost by a factor of at least leastParts.
+	leastParts = 2
+	// countSoon is the time before the second count, and before the third: events slow down a program that
+	// switches often, so it may switch more once it has stretches.
+	countSoon  = 500 * time.Millisecond
+	countEvery = 4 * time.Second
 	// mostCreated is how many threads a process with stretches may create between two counts.
 	mostCreated = 8
 )
@@ -55,7 +59,7 @@ func (s *Stretches) Ready(now time.Time) bool { return now.Sub(s.Refused) >= ref
 // have got a processor, and sets Task.Often.
 func (s *Stretches) Wanted(now time.Time, tasks map[uint32]*Task) bool {
 	passed, every := now.Sub(s.counted), countEvery
-	if s.counts == 1 {
+	if s.counts == 1 || s.counts == 2 {
 		every = countSoon
 	}
 	if passed < every {
@@ -64,11 +68,11 @@ func (s *Stretches) Wanted(now time.Time, tasks map[uint32]*Task) bool {
 	var all Counters
 	for _, t := range tasks {
 		c := t.sinceCount()
-		least := leastOften * passed.Seconds()
+		turns, least := leastOften*passed.Seconds(), float64(leastParts)
 		if t.Often {
-			least /= 2
+			turns, least = turns/2, least/2
 		}
-		t.Often = float64(c.Turns) >= least && s.parts(c, 0) >= leastParts
+		t.Often = t.mayStretch() && float64(c.Turns) >= turns && s.parts(c, 0) >= least
 		if t.Often {
 			all.Cpu, all.Turns = all.Cpu+c.Cpu, all.Turns+c.Turns
 		}
@@ -76,38 +80,56 @@ func (s *Stretches) Wanted(now time.Time, tasks map[uint32]*Task) bool {
 	parts := s.parts(all, passed/4)
 	many := parts >= leastParts || s.On && parts >= leastParts/2
 	many = many && s.Created <= mostCreated && s.counts > 0
-	s.Parts = max(s.LeastParts, min(int(parts), mostParts), 1)
+	s.Parts = max(s.LeastParts, min(int(parts), s.MostParts), 1)
 	s.counted, s.Created = now, 0
 	s.counts++
 	return many
 }
 
-// parts returns by how much stretches must lower the cost of the switches in c. Threads that need little of a
-// processor count as if they had used least.
+// mayStretch reports whether stretches can sample the thread.
+func (t *Task) mayStretch() bool { return t.Stretched || t.Event != nil && !t.Copied && !t.Uncopied }
+
+// parts returns by how much stretches must lower the cost of the switches in c. Threads that have used less
+// processor time than least count as if they had used least.
 func (s *Stretches) parts(c Counters, least time.Duration) float64 {
 	return float64(c.Turns) * switchCost / (s.Cost * max(float64(c.Cpu), float64(least), 1))
 }
 
 // sinceCount returns what the thread has used since the last call.
 func (t *Task) sinceCount() Counters {
-	was := t.atCount
+	prev := t.atCount
 	t.atCount = t.Last
-	return Counters{Cpu: t.Last.Cpu - min(was.Cpu, t.Last.Cpu),
-		Turns: t.Last.Turns - min(was.Turns, t.Last.Turns)}
+	return Counters{Cpu: t.Last.Cpu - min(prev.Cpu, t.Last.Cpu),
+		Turns: t.Last.Turns - min(prev.Turns, t.Last.Turns)}
+}
+
+// Start begins the first cell. events is the number of events of a stretch, draw a random number from 0 to 1.
+func (s *Stretches) Start(now time.Time, events int, draw float64) {
+	s.On, s.Open, s.cell = true, false, now
+	s.measure(events)
+	s.Next = now.Add(time.Duration(draw * float64(s.cellLength)))
 }
 
 // Begin begins a stretch with a number of events.
 func (s *Stretches) Begin(now time.Time, events int) {
-	parts := time.Duration(s.Parts)
-	s.lasts = min(max(s.Shortest*parts, time.Duration(events)*cellPerEvent), longestCell)
-	s.Open, s.Length = true, s.lasts/parts
-	s.Next = now.Add(s.Length)
+	s.measure(events)
+	s.Open, s.Next = true, now.Add(s.Length)
 }
 
-// End ends a stretch. draw is a random number from 0 to 1.
+// End ends a stretch. If the next one begins during this one, it begins now.
 func (s *Stretches) End(now time.Time, draw float64) {
-	if s.cell = s.cell.Add(s.lasts); now.Sub(s.cell) > s.lasts {
+	if s.cell = s.cell.Add(s.cellLength); now.Sub(s.cell) > s.cellLength {
 		s.cell = now // the tool is late
 	}
-	s.Open, s.Next = false, s.cell.Add(time.Duration(draw*float64(s.lasts)))
+	s.Open, s.Next = false, s.cell.Add(time.Duration(draw*float64(s.cellLength)))
+	if s.Next.Before(now) {
+		s.Next = now
+	}
+}
+
+// measure sets the lengths of a cell and its stretch.
+func (s *Stretches) measure(events int) {
+	parts := time.Duration(s.Parts)
+	s.cellLength = min(max(s.Shortest*parts, s.LeastCell, time.Duration(events)*cellPerEvent), LongestCell)
+	s.Length = s.cellLength / parts
 }

@@ -17,27 +17,24 @@ func TestCells(t *testing.T) {
 		parts, events int
 		cell          time.Duration
 	}{
-		{50, 10, 250 * time.Millisecond}, {4, 2, 20 * time.Millisecond},
+		{50, 10, 250 * time.Millisecond}, {4, 2, 30 * time.Millisecond}, // LeastCell
 		{4, 50, 300 * time.Millisecond}, // as long as its events need
-		{20, 4096, longestCell},
+		{20, 4096, LongestCell},
 	} {
-		s := Stretches{Parts: c.parts, Shortest: 5 * time.Millisecond}
+		s := Stretches{Parts: c.parts, Shortest: 5 * time.Millisecond, LeastCell: 30 * time.Millisecond}
 		draws := rand.New(rand.NewPCG(1, 2))
 		began, open := time.Now(), time.Duration(0)
 		now, early := began, 0
 		const cells = 20000
-		s.Begin(now, c.events)
+		s.Start(now, c.events, draws.Float64())
 		for range cells {
-			now = s.Next
-			s.End(now, draws.Float64())
-			if s.Next.Before(now) { // the next cell begins with the end of this stretch
-				s.Next = now
-			}
 			if now = s.Next; now.Sub(began)%c.cell < c.cell/4 {
 				early++
 			}
 			s.Begin(now, c.events)
 			open += s.Length
+			now = s.Next
+			s.End(now, draws.Float64())
 		}
 		share := float64(open) / float64(now.Sub(began))
 		expect.True(t, math.Abs(share*float64(c.parts)-1) < 0.01, "%+v: open for %.4f of the time", c, share)
@@ -49,8 +46,8 @@ func TestCells(t *testing.T) {
 // Threads that switch often have stretches, the rarer the more they switch. Processes that create many
 // threads have none.
 func TestStretchesWanted(t *testing.T) {
-	s := Stretches{Cost: 0.01, Shortest: time.Millisecond}
-	often, rare := &Task{}, &Task{}
+	s := Stretches{Cost: 0.01, Shortest: time.Millisecond, MostParts: 50}
+	often, rare := &Task{Stretched: true}, &Task{Stretched: true}
 	tasks := map[uint32]*Task{1: often, 2: rare}
 	now := time.Now()
 	for i, c := range []struct {
@@ -63,15 +60,16 @@ func TestStretchesWanted(t *testing.T) {
 		{9000, 1, 50, false, 0}, // before the first count
 		{1900, 1, 0, false, 1},
 		{9000, 1, 8, true, 9},
-		{90000, 1, 0, true, mostParts},
-		{1500, 1, 0, false, 1},
+		{90000, 1, 0, true, 50},
+		{1500, 1, 0, true, 1},
+		{900, 1, 0, false, 1},
 		{3000, 0.5, 0, true, 6},
 		{1500, 0.01, 0, true, 6}, // as if it had used a quarter of a processor
 		{90, 0.01, 0, false, 1},
 		{9000, 1, 9, false, 9},
 	} {
 		passed := countEvery
-		if i == 1 {
+		if i == 1 || i == 2 {
 			passed = countSoon
 		}
 		now = now.Add(passed)
@@ -86,7 +84,11 @@ func TestStretchesWanted(t *testing.T) {
 		expect.True(t, !rare.Often && s.Wanted(now.Add(countSoon/2), tasks) == s.On,
 			"%d: another answer before it is due, or stretches for the other thread", i)
 	}
-	s.LeastParts = 20
+	often.Stretched, often.Event = false, nil
+	often.Last.Turns += 100000
+	now = now.Add(countEvery)
+	expect.True(t, !s.Wanted(now, tasks) && !often.Often, "a thread without an event")
+	often.Stretched, s.LeastParts = true, 20
 	often.Last.Turns, often.Last.Cpu = often.Last.Turns+12000, often.Last.Cpu+uint64(countEvery)
 	s.Wanted(now.Add(countEvery), tasks)
 	expect.Equal(t, s.Parts, 20, "parts")
