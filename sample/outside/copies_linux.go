@@ -287,6 +287,9 @@ func (e *Engine) toggleStretch() {
 	s, k := &e.stretches, &e.inStretches
 	e.readRing()
 	e.readKernel()
+	if !s.On { // a record showed that the program takes SIGURG
+		return
+	}
 	if s.Open {
 		for _, t := range e.Tasks {
 			if t.Stretched {

@@ -84,6 +84,7 @@ func TestStretchesWithoutRoom(t *testing.T) {
 	e.updateStretches(now)
 	expect.True(t, !s.On && !s.Open && !k.Stretched && k.Event != nil && e.inStretches.Rings == nil,
 		"%+v", *k)
+	e.toggleStretch() // must not use the closed rings
 	expect.True(t, !s.Ready(now.Add(30*time.Second)) && s.Ready(now.Add(2*time.Minute)),
 		"refused at %v", s.Refused)
 }
