@@ -144,7 +144,8 @@ func (t *tree) step(parent, name int32) int32 {
 	return id
 }
 
-// chains counts the chains that begin at each task that awaits nothing known, and at one task of each circle.
+// chains counts the chains. A chain begins at a task for which no awaited operation was found, or at one task
+// of a circle.
 // Tasks that nothing awaits are omitted, except boxes that are tasks.
 func (g *graph) chains() {
 	t := &tree{ids: map[string]int32{}, find: map[step]int32{}, ends: map[end]*Group{}, left: maxSteps,
@@ -225,11 +226,11 @@ func (g *graph) cut(first int32, last *pending) bool {
 // Queued is the state of a task that waits for a thread of the pool.
 const Queued = "queued in the thread pool"
 
-// orphan is the state of a method that awaits nothing known.
+// orphan is the state of a method for which no awaited operation was found.
 const orphan = "running, queued, or awaiting an object of its own"
 
-// state returns whether a chain's first task is in a circle, is queued, runs, or, if it is a method, awaits
-// nothing known; "" for others. thread is the one that runs it, 0 if there is none.
+// state returns the state of a chain's first task: in a circle, queued, running, or orphan. It returns "" for
+// other tasks. thread runs the task; it is 0 if no thread does.
 func (g *graph) state(first int32) (state string, thread uint32) {
 	p := g.all[first]
 	if thread = g.stacks[p.addr]; g.waiting[thread] {

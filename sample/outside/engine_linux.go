@@ -57,7 +57,7 @@ type Engine struct {
 	timerEach   int64 // nanoseconds that a timer's sample of weight 1 represents
 	births      births
 	stretches   threads.Stretches
-	startup     *startup.Sampler // nil = there is none
+	startup     *startup.Sampler // nil if nothing samples the process's start
 
 	begins     bool       // the process is a command, and no other engine has sampled it
 	ranBefore  int64      // the process's clock when sampling began; 0 = sampled from its start, -1 = unknown

@@ -38,6 +38,33 @@ func stretching(t *testing.T) (*Engine, *threads.Task) {
 	return e, k
 }
 
+// At each rate that has stretches, a stretch holds several samples, and the kernel can keep to its period.
+func TestPlanStretches(t *testing.T) {
+	for _, c := range []struct {
+		hertz float64
+		every time.Duration // between samples of waiting threads
+		want  bool
+	}{
+		{0.1, 0, false}, {1, 0, true}, {10, 0, true}, {99, 0, true}, {1000, 0, true}, {5000, 0, true},
+		{19, time.Second, true},
+	} {
+		e := &Engine{cpuClock: sampler.ClockPerf}
+		e.Period, e.Config.WallEvery, e.kernelTime.Kernel = int64(1e9/c.hertz), c.every, true
+		s := e.planStretches()
+		e.stretches = s
+		if expect.Equal(t, e.mayStretch(), c.want, "%v Hz", c.hertz); !c.want {
+			continue
+		}
+		for parts := s.LeastParts; parts <= max(s.LeastParts, s.MostParts); parts++ {
+			s.Parts = parts
+			s.Start(time.Now(), 1, 0)
+			period := e.Period / int64(parts)
+			expect.True(t, int64(s.Length) >= 4*period && period >= 50_000,
+				"%v Hz, %d parts: stretches of %v, period %d", c.hertz, parts, s.Length, period)
+		}
+	}
+}
+
 // In a stretch, a thread that switches often has copies, and between stretches nothing. It gets its event
 // back when it no longer switches often.
 func TestStretch(t *testing.T) {
