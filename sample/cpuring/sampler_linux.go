@@ -37,6 +37,7 @@ type thread struct {
 	since  uint64 // when its first clocks were enabled, by the records' clock; 0 = without first periods
 	depth  depth
 	both   bool   // user time is sampled though Config.Kernel is set
+	whole  uint64 // Config.Period when it was added
 	before Totals // of the clocks that were closed
 }
 
@@ -107,7 +108,7 @@ func (s *Sampler) add(tid uint32, both bool) error {
 	if s.threads[tid] != nil {
 		return nil
 	}
-	t := &thread{both: both}
+	t := &thread{both: both, whole: s.cfg.Period}
 	if s.cfg.Short {
 		t.depth = s.depths.take(tid)
 	}
@@ -137,9 +138,9 @@ func (s *Sampler) open(tid uint32, t *thread, first bool) error {
 	}
 	t.clocks = slices.Grow(t.clocks, len(s.cpus))
 	for i, cpu := range s.cpus {
-		a.Period = nextPeriod(s.cfg.Period, rand.Uint64N)
+		a.Period = nextPeriod(t.whole, rand.Uint64N)
 		if first {
-			a.Period = firstPeriod(s.cfg.Period, parts, rand.Uint64N)
+			a.Period = firstPeriod(t.whole, parts, rand.Uint64N)
 			if s.cfg.Short {
 				grid = a.Period
 			}
@@ -147,7 +148,7 @@ func (s *Sampler) open(tid uint32, t *thread, first bool) error {
 		e, err := perfevent.OpenClock(int(tid), cpu, a)
 		if err == nil {
 			t.clocks = append(t.clocks,
-				clock{event: e, period: period{whole: s.cfg.Period, now: a.Period, first: first,
+				clock{event: e, period: period{whole: t.whole, now: a.Period, first: first,
 					grid: grid}})
 			a.ExcludeKernel = e.ExcludesKernel()
 			s.userOnly = a.ExcludeKernel

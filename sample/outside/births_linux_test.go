@@ -128,8 +128,8 @@ func TestFirstCopy(t *testing.T) {
 		uint64(e.Period) - 1: {0, 1, 2},
 		uint64(e.Period):     {1, 2, 3},
 	} {
-		k := &threads.Task{TID: 2, Stat: -1, Place: -1, Slot: -1, KernelHits: true, Copied: true,
-			Birth: birth, AtEvent: atEvent}
+		k := &threads.Task{TID: 2, Stat: -1, Place: -1, Slot: -1, KernelHits: true, KernelEvery: 1,
+			Copied: true, Birth: birth, AtEvent: atEvent}
 		e.Tasks[2] = k
 		for i, periods := range want {
 			e.inKernel(copyOf(2))

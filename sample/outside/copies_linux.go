@@ -63,12 +63,12 @@ func (e *Engine) useCopies(t *threads.Task) {
 	}
 	e.kernelTime.OpenRings(e.PID, e.Period)
 	e.kernelTime.Remove(t)
-	if t.Copied = e.kernelTime.Add(t.TID, true); t.Copied {
-		t.KernelHits, t.Phase = true, threads.Full
+	if t.Copied = e.kernelTime.Add(t, true); t.Copied {
+		t.Phase = threads.Full
 		t.Event.SetPeriod(never)
 		return
 	}
-	t.KernelHits = e.kernelTime.Add(t.TID, false)
+	e.kernelTime.Add(t, false)
 }
 
 const (
@@ -104,7 +104,7 @@ func (e *Engine) endCopies(t *threads.Task, now int64, short bool) {
 		return
 	}
 	e.kernelTime.Remove(t)
-	t.KernelHits = e.kernelTime.Add(t.TID, false)
+	e.kernelTime.Add(t, false)
 	n, _ := t.Event.Count()
 	t.Copied, t.Looks = false, 0
 	e.setPhase(t, threads.Full, 0, n)
@@ -129,16 +129,16 @@ func (e *Engine) inKernel(r *perfevent.Record) {
 	if !ok || len(r.Stack) == 0 || t == nil || !t.KernelHits || e.inProbe(regs.IP()) {
 		return
 	}
-	cpu := uint64(e.Period)
+	cpu := uint64(e.Period) * t.KernelEvery
 	s := sampler.Sample{Capture: walk.Capture{TID: r.TID, Regs: regs,
 		Stack: memory.Run{Addr: regs.SP(), Data: r.Stack}, Low: t.Low, High: t.High,
 		Cut: r.Cut, OneStack: !e.kernelTime.All}, Time: int64(r.Time) + e.copies(t).SinceBoot,
 		Cpu: cpu, Wall: t.Worked(int64(cpu))}
 	if r.Kernel {
 		s.Capture.Kernel = walk.InKernel
+		t.KernelTime += cpu
 	}
-	t.Hits++
-	if t.Copied {
+	if t.Hits += t.KernelEvery; t.Copied {
 		t.Quiet = 0
 		if t.Hits == 1 && t.AtEvent < cpu && t.Birth.Covers(r.Time) {
 			return // readNewborns samples its first period, in which this copy's period began
@@ -315,7 +315,6 @@ func (e *Engine) toggleStretch() {
 func (e *Engine) armInStretch(t *threads.Task) {
 	t.Armed, t.Unarmed = true, 0
 	if e.stretches.Open && !t.Copied {
-		t.Copied = e.inStretches.Add(t.TID, true)
-		t.KernelHits = t.Copied
+		t.Copied = e.inStretches.Add(t, true)
 	}
 }

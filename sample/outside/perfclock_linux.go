@@ -95,7 +95,7 @@ func (e *Engine) armEvent(t *threads.Task) bool {
 		event.Close()
 		return false
 	}
-	t.KernelHits = e.kernelTime.Add(t.TID, e.kernelTime.All)
+	e.kernelTime.Add(t, e.kernelTime.All)
 	if t.Copied = e.kernelTime.All && t.KernelHits; t.Copied != e.kernelTime.All {
 		e.file.ClearClock(t.Slot)
 		event.Close()

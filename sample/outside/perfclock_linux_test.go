@@ -162,7 +162,7 @@ func TestInKernel(t *testing.T) {
 func TestNotLocated(t *testing.T) {
 	e, _, _, _ := asking(t)
 	e.Period = 1e6
-	k := &threads.Task{TID: 9, Slot: -1, Armed: true, KernelHits: true}
+	k := &threads.Task{TID: 9, Slot: -1, Armed: true, KernelHits: true, KernelEvery: 1}
 	p := k.Period(e.Period)
 	k.Event, k.Hits, k.Weighed = &fakeEvent{count: 100 * p}, 70, 80*p
 	k.Last.Cpu, k.Counted = 100*p, 100*p
@@ -171,6 +171,14 @@ func TestNotLocated(t *testing.T) {
 		e.inKernel(copyOf(9))
 	}
 	must.Equal(t, k.Hits, 80)
+	before := *k
+	k.KernelEvery = 8
+	r := copyOf(9)
+	r.Kernel = true
+	e.inKernel(r)
+	expect.True(t, k.Hits == before.Hits+8 && k.Weighed == before.Weighed+8e6 && k.KernelTime == 8e6,
+		"a sample that represents eight periods: %+v", *k)
+	k.Hits = 80
 	k.Weighed, e.Ending = 80*p, true // so the runtime's tables need not be proven
 	e.account(k, false)
 	u := sentUsage(t, e, 9)

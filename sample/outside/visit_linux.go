@@ -112,6 +112,7 @@ func (e *Engine) visit(t *threads.Task) {
 		return
 	}
 	e.age(t, now)
+	e.kernelTime.Adapt(t, e.Period, e.readKernel)
 	if t.Armed {
 		e.Stats.Busy += s.Used
 		e.silent(t, s.Used)

@@ -74,7 +74,8 @@ func (c *Copies) Lost() uint64 {
 
 // Add starts to sample a thread: its user time and kernel time if both is set, else its kernel time. It
 // returns false if the kernel refuses or the limit of files is reached.
-func (c *Copies) Add(tid uint32, both bool) bool {
+func (c *Copies) Add(t *Task, both bool) bool {
+	t.KernelHits, t.KernelEvery = false, 1
 	if c.Rings == nil || c.Room == 0 || !c.Kernel && !both {
 		return false
 	}
@@ -82,15 +83,47 @@ func (c *Copies) Add(tid uint32, both bool) bool {
 	if both {
 		add = c.Rings.AddBoth
 	}
-	err := add(tid)
+	err := add(t.TID)
 	if errors.Is(err, perfevent.ErrLimit) {
 		c.Room = 0
-		return false
 	}
-	if err == nil {
+	if t.KernelHits = err == nil; t.KernelHits {
 		c.Room--
 	}
-	return err == nil
+	return t.KernelHits
+}
+
+// The event of a thread's kernel time interrupts the thread in user code too, and takes no sample there. In
+// a virtual machine, that costs as much as a sample. So a thread that is seldom in the kernel gets longer
+// periods, and each sample there represents more time.
+const (
+	seldomShare  = 8   // seldom: less than 1/seldomShare of its processor time
+	seldomWindow = 256 // periods of processor time after which this is decided again
+	seldomEvery  = 8   // how many periods a sample represents, at most
+	seldomPeriod = 8e6 // how many nanoseconds, at most
+)
+
+// Adapt changes the period of a thread's kernel time if that is due. read takes the samples so far from the
+// rings.
+func (c *Copies) Adapt(t *Task, period int64, read func()) {
+	if !t.KernelHits || t.Copied || t.Weighed < t.decided+seldomWindow*uint64(period) {
+		return
+	}
+	read()
+	every := uint64(1)
+	if t.KernelTime*seldomShare < t.Weighed-t.decided {
+		every = uint64(max(1, min(seldomEvery, seldomPeriod/period)))
+	}
+	t.decided, t.KernelTime = t.Weighed, 0
+	if !t.KernelHits || t.Copied || every == t.KernelEvery {
+		return
+	}
+	c.Remove(t)
+	c.Rings.SetPeriod(every * uint64(period))
+	if c.Add(t, false) {
+		t.KernelEvery = every
+	}
+	c.Rings.SetPeriod(uint64(period))
 }
 
 // Remove ends the sampling of a thread.

@@ -4,9 +4,13 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/sample/perfevent"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
@@ -94,9 +98,66 @@ func TestStretchesWanted(t *testing.T) {
 	expect.Equal(t, s.Parts, 20, "parts")
 }
 
+// A thread that is seldom in the kernel gets long periods there, and short ones once it is there often.
+func TestAdapt(t *testing.T) {
+	const period = int64(1e6)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var c Copies
+	c.Open(os.Getpid(), period)
+	if !c.Kernel {
+		t.Skip("SKIPPED-CHECK: the kernel permits no samples of itself")
+	}
+	defer c.Close()
+	k, reads, room := &Task{TID: uint32(unix.Gettid())}, 0, c.Room
+	must.True(t, c.Add(k, false) && k.KernelHits && k.KernelEvery == 1, "%+v", *k)
+	for _, s := range []struct {
+		weighed, kernel float64 // more than before, periods
+		every           uint64
+		reads           int
+	}{{255, 0, 1, 0}, {1, 31, 8, 1}, {256, 31, 8, 2}, {256, 32, 1, 3}, {256, 40, 1, 4}} {
+		k.Weighed += uint64(s.weighed * float64(period))
+		k.KernelTime += uint64(s.kernel * float64(period))
+		c.Adapt(k, period, func() { reads++ })
+		expect.True(t, k.KernelEvery == s.every && reads == s.reads && k.KernelHits && c.Room == room-1,
+			"%+v: every %d, %d reads, room for %d of %d", s, k.KernelEvery, reads, c.Room, room)
+		hits, spent := hitsIn(k.TID, &c, 160*time.Millisecond)
+		share := float64(hits) * float64(k.KernelEvery) * float64(period) / float64(spent)
+		expect.True(t, share > 0.4 && share < 2.5, "%+v: %d hits represent %.2f of %v", s, hits, share, spent)
+	}
+	k.Copied = true
+	k.Weighed += 256 * uint64(period)
+	c.Adapt(k, period, func() { reads++ })
+	expect.Equal(t, reads, 4, "a thread whose user time is copied too")
+	c.Remove(k)
+	expect.Equal(t, c.Room, room)
+}
+
+// hitsIn returns the hits of the calling thread while it does little more than calls of the kernel, and the
+// processor time that it spends there.
+func hitsIn(tid uint32, c *Copies, how time.Duration) (hits int, spent time.Duration) {
+	var from, to unix.Timespec
+	page := make([]byte, 1<<20)
+	file, _ := os.Open("/dev/zero")
+	defer file.Close()
+	unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &from)
+	for spent < how {
+		file.Read(page)
+		unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &to)
+		spent = time.Duration(to.Nano() - from.Nano())
+		c.Rings.Read(func(r *perfevent.Record) {
+			if r.TID == tid && r.Kernel {
+				hits++
+			}
+		})
+	}
+	return hits, spent
+}
+
 // Without rings, the kernel is not sampled.
 func TestCopiesWithoutRings(t *testing.T) {
 	c := Copies{Kernel: true, Tried: time.Now()} // so it is too soon to open them
 	c.Open(os.Getpid(), 1e6)
-	expect.True(t, c.Rings == nil && !c.Kernel && !c.Add(1, true) && !c.MayCopy(0) && c.Lost() == 0, "%+v", c)
+	expect.True(t, c.Rings == nil && !c.Kernel && !c.Add(&Task{TID: 1}, true) && !c.MayCopy(0) &&
+		c.Lost() == 0, "%+v", c)
 }

@@ -43,25 +43,28 @@ type Task struct {
 	Ran       int64  // the same from visits that found it running, minus the time of its timer's samples
 	Unarmed   uint64 // processor time without a timer or an event
 
-	Birth      *cpuring.Birth // samples its first period
-	Event      cpuEvent       // nil = none
-	Eventless  bool           // the kernel refused an event
-	KernelHits bool           // its kernel time is sampled
-	Copied     bool           // the kernel copies its stack for all samples; no signals are sent
-	Often      bool           // it switches often
-	Stretched  bool           // it is sampled in stretches only, by such copies
-	Uncopied   bool           // its stack could not be walked from such a copy
-	atCount    Counters       // Last at the last count of the switches
-	KernelLost uint64         // the sampled kernel time whose stacks could not be walked
-	Phase      Phase          // of the event
-	First      uint64         // period of the event in the phase First, nanoseconds
-	Base       uint64         // processor time before the recording, nanoseconds
-	AtEvent    uint64         // processor time when the event was opened
-	AtSwitch   uint64         // the event's count when its phase began
-	Hits       uint64         // samples of processor time; with an event, since AtSwitch
-	Weighed    uint64         // processor time that its samples represent
-	Sampled    uint64         // its processor time at the last sample, for SinceSample
-	Accounted  bool           // its processor time has been sent
+	Birth       *cpuring.Birth // samples its first period
+	Event       cpuEvent       // nil = none
+	Eventless   bool           // the kernel refused an event
+	KernelHits  bool           // its kernel time is sampled
+	KernelEvery uint64         // how many periods a sample of its kernel time represents
+	KernelTime  uint64         // processor time that samples in the kernel represent, since decided
+	decided     uint64         // Weighed when KernelEvery was decided
+	Copied      bool           // the kernel copies its stack for all samples; no signals are sent
+	Often       bool           // it switches often
+	Stretched   bool           // it is sampled in stretches only, by such copies
+	Uncopied    bool           // its stack could not be walked from such a copy
+	atCount     Counters       // Last at the last count of the switches
+	KernelLost  uint64         // the sampled kernel time whose stacks could not be walked
+	Phase       Phase          // of the event
+	First       uint64         // period of the event in the phase First, nanoseconds
+	Base        uint64         // processor time before the recording, nanoseconds
+	AtEvent     uint64         // processor time when the event was opened
+	AtSwitch    uint64         // the event's count when its phase began
+	Hits        uint64         // samples of processor time; with an event, since AtSwitch
+	Weighed     uint64         // processor time that its samples represent
+	Sampled     uint64         // its processor time at the last sample, for SinceSample
+	Accounted   bool           // its processor time has been sent
 
 	Slot           int  // slot in the probe, -1 = none
 	Slotless       bool // no slot of the probe was free
