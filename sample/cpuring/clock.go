@@ -133,11 +133,12 @@ func (p *period) inKernel(counted uint64) uint64 {
 type Totals struct {
 	Counted  uint64 // nanoseconds while it had a clock, time in the kernel included
 	InKernel uint64 // part of Counted without hits, since the kernel is excluded
-	Hits     uint64
+	Located  uint64 // what the hits represent; by chance, it may be more than Counted
 }
 
-func (t *Totals) add(o Totals) {
+// Add adds what is known about more of its time.
+func (t *Totals) Add(o Totals) {
 	t.Counted += o.Counted
 	t.InKernel += o.InKernel
-	t.Hits += o.Hits
+	t.Located += o.Located
 }

@@ -173,11 +173,11 @@ func (t *thread) close(userOnly bool) {
 	for i := range t.clocks {
 		c := &t.clocks[i]
 		counted, _ := c.event.Count()
-		n := Totals{Counted: counted, Hits: c.hits}
+		n := Totals{Counted: counted, Located: c.hits * c.whole}
 		if userOnly {
 			n.InKernel = c.inKernel(counted)
 		}
-		t.before.add(n)
+		t.before.Add(n)
 		c.event.Close()
 	}
 	t.clocks = nil

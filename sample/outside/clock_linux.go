@@ -62,12 +62,13 @@ func (e *Engine) writeClock() {
 		clock = sampler.ClockTimer
 	}
 	w.Counter("probe_clock_"+string(clock), 1)
-	switch {
-	case clock == sampler.ClockPerf && !e.kernelTime.Kernel:
+	if clock == sampler.ClockPerf && !e.kernelTime.Kernel {
 		w.Counter("probe_clock_user_only", 1)
-	case e.stretches.On:
+	}
+	if e.stretches.On {
 		w.Counter("probe_clock_stretches", 1)
-	case clock == sampler.ClockRandom:
+	}
+	if clock == sampler.ClockRandom {
 		w.Counter("probe_clock_late_ns", e.random.lateness())
 		w.Counter("probe_clock_kept", e.random.kept)
 		w.Counter("probe_clock_rejected", e.random.rejected)

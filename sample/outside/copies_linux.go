@@ -184,12 +184,12 @@ func (e *Engine) planStretches() threads.Stretches {
 	return s
 }
 
-// mayStretch reports whether stretches suit the recording. The kernel must permit copies of kernel time too.
-// Async callers must be read right after each sample.
+// mayStretch reports whether stretches suit the recording: async callers must be read right after each
+// sample.
 func (e *Engine) mayStretch() bool {
 	c := &e.Config
 	return c.Events == 0 && !c.NoCPU && !c.Client && !c.Async && e.cpuClock == sampler.ClockPerf &&
-		e.startup == nil && e.kernelTime.Kernel && !e.kernelTime.All &&
+		e.startup == nil && !e.kernelTime.All &&
 		e.stretches.LeastCell <= threads.LongestCell
 }
 

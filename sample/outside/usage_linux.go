@@ -40,7 +40,9 @@ func (e *Engine) account(t *threads.Task, ended bool) {
 	e.accounted += spent
 	kernel := min(t.KernelLost, spent)
 	switch {
+	case t.Stretched && e.kernelTime.Kernel:
 	case t.Stretched:
+		kernel = t.NotLocated(spent, uint64(e.Period))
 	case t.Copied:
 		kernel = min(kernel+e.kernelTime.Rings.InKernel(t.TID), spent)
 	case !t.Blocks: // a blocked signal loses samples of user time

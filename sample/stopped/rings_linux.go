@@ -153,7 +153,7 @@ func (e *Stopper) account(tid uint32) {
 		return
 	}
 	e.accounted += n.Counted
-	missing := n.Counted - min(n.Hits*uint64(e.Period), n.Counted)
+	missing := n.Counted - min(n.Located, n.Counted)
 	if noRoom := e.NoRoom(missing, e.rings.Lost()); noRoom > 0 {
 		e.Stream.Out.Usage(&wire.Usage{TID: uint64(tid), CPUNanos: noRoom, Cause: wire.CauseNoRoom})
 		n.Counted, missing = n.Counted-noRoom, missing-noRoom

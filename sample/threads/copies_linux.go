@@ -132,7 +132,9 @@ func (c *Copies) Remove(t *Task) {
 		return
 	}
 	t.KernelHits = false
-	c.Rings.Remove(t.TID)
+	if n, ok := c.Rings.Remove(t.TID); ok && c.Short {
+		t.InStretches.Add(n)
+	}
 	c.Room++
 }
 
