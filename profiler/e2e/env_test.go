@@ -152,12 +152,20 @@ func run(t *testing.T, limit time.Duration, env []string, argv ...string) result
 	case ctx.Err() != nil:
 		t.Fatalf("%s: no end after %v\n%s", r.command, limit, r.stderr)
 	case errors.As(err, &exit):
-		r.code = exit.ExitCode()
+		r.code = exitCode(exit.ProcessState)
 	case errors.Is(err, exec.ErrWaitDelay): // a child, such as Wine's services, still has its output open
 	case err != nil:
 		t.Fatalf("%s: %v", argv[0], err)
 	}
 	return r
+}
+
+// exitCode returns how a program ended, in the way of a shell: 128+n for signal n.
+func exitCode(ended *os.ProcessState) int {
+	if status, ok := ended.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return ended.ExitCode()
 }
 
 // profiled are the variables that make a CLR load a profiler.

@@ -122,7 +122,7 @@ func (p *process) wait() int {
 	case <-time.After(limitOfCommand):
 		p.t.Fatalf("%s: no end after %v", filepath.Base(p.Path), limitOfCommand)
 	}
-	return p.ProcessState.ExitCode()
+	return exitCode(p.ProcessState)
 }
 
 // stop sends a signal, and fails the test unless the program ends well.
@@ -331,4 +331,11 @@ func TestReusedCode(t *testing.T) {
 		}
 	}
 	expect.True(t, count == 9, "%d methods, want 9; %s", count, r.stderr)
+}
+
+// A program that a signal has ended is distinguished from one that ended by itself.
+func TestExitCode(t *testing.T) {
+	for script, want := range map[string]int{"exit 3": 3, "kill -SEGV $$": 139, "kill -KILL $$": 137} {
+		expect.Equal(t, run(t, time.Minute, nil, "sh", "-c", script).code, want, script)
+	}
 }

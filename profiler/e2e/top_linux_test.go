@@ -83,7 +83,7 @@ func (m *terminal) ended() int {
 	late := time.AfterFunc(time.Minute, func() { m.cmd.Process.Kill() })
 	defer late.Stop()
 	m.cmd.Wait()
-	return m.cmd.ProcessState.ExitCode()
+	return exitCode(m.cmd.ProcessState)
 }
 
 // mode is the terminal's mode.
