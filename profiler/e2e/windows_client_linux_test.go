@@ -184,7 +184,7 @@ func helperKilled(t *testing.T, c *clientRun, program string, tens int, o *outsi
 }
 
 // A copy has its caller's registers. A helper that dies while it has suspended a thread leaves no thread
-// suspended.
+// suspended. If it had only announced that, a suspension by the program stays.
 func TestWindowsClientLife(t *testing.T) {
 	capi, probe := filepath.Join(root, "capi"), filepath.Join(root, "sample", "probe", "src")
 	exe, src := filepath.Join(tempdir.New(t), "life.exe"), filepath.Join(capi, "client", "src")

@@ -24,13 +24,33 @@ void sw_end(struct sw_header *h) { __atomic_store_n(&h->left, SW_LEFT, __ATOMIC_
  * suspended. */
 static HANDLE ending;
 
-/* resume resumes the thread that the helper had suspended when it ended. */
+/* is_stopped reports whether a thread is suspended at each of several looks. The runtime suspends threads too,
+ * but for moments only. */
+static int is_stopped(HANDLE thread)
+{
+	enum { LOOKS = 32 };
+	for (int i = 0; i < LOOKS; i++, Sleep(1)) {
+		DWORD before = SuspendThread(thread);
+		if (before == (DWORD)-1)
+			return 0;
+		ResumeThread(thread);
+		if (!before)
+			return 0;
+	}
+	return 1;
+}
+
+/* resume resumes the thread that the helper had suspended when it ended. The helper announces a suspension
+ * before it begins, so it may have ended without one. Then a suspension is the runtime's: a collection reads
+ * that thread's stack, and the program would crash if the thread ran. */
 static void resume(struct sw_header *h)
 {
 	uint32_t tid = h ? __atomic_exchange_n(&h->suspended, 0, __ATOMIC_SEQ_CST) : 0;
 	HANDLE thread = tid ? OpenThread(THREAD_SUSPEND_RESUME, FALSE, tid) : 0;
+	if (thread && is_stopped(thread))
+		ResumeThread(thread);
 	if (thread)
-		ResumeThread(thread), CloseHandle(thread);
+		CloseHandle(thread);
 }
 
 /* last_ended waits for the end of the last helper, at most a second. It returns 0 if that helper still runs. */

@@ -2,7 +2,8 @@
  * wrong, and "good" at the end.
  *   - A copy has its caller's registers, and its tag.
  *   - The helper suspends a thread and dies. The thread goes on.
- *   - The next helper gets no record of the one before. */
+ *   - The next helper gets no record of the one before.
+ *   - A helper announces a suspension and dies before it. A suspension by the program itself stays. */
 #include "../src/client.h"
 
 #include <stdio.h>
@@ -25,7 +26,8 @@ static int moves(void)
 	return steps > before;
 }
 
-/* helper suspends the thread whose number the program writes into the header's relay, and ends. */
+/* helper suspends the thread whose number the program writes into the header's relay, and ends. If relay_sent is
+ * set, it only announces that. */
 static int helper(int count, char **args)
 {
 	uint64_t section = 0;
@@ -39,8 +41,12 @@ static int helper(int count, char **args)
 	if (!thread)
 		return 1;
 	h->suspended = h->relay;
-	SuspendThread(thread);
+	h->helper = GetCurrentProcessId();
+	if (!h->relay_sent)
+		SuspendThread(thread);
 	__atomic_store_n(&h->relayed, 1, __ATOMIC_RELEASE);
+	if (h->relay_sent)
+		return 1;
 	Sleep(1000); /* meanwhile the program sees that the thread stands */
 	return 1;
 }
@@ -73,6 +79,40 @@ static int copied(void)
 	return bad;
 }
 
+/* command lets the helper suspend a thread, or only announce that, and waits until it has. */
+static void command(DWORD tid, int announce)
+{
+	sw_shared->relay_sent = (uint32_t)announce;
+	__atomic_store_n(&sw_shared->relay, tid, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&sw_shared->relayed, __ATOMIC_ACQUIRE))
+		Sleep(1);
+}
+
+/* collect ends a suspension after a moment, as a collection does. It returns the thread's suspensions. */
+static DWORD WINAPI collect(void *thread)
+{
+	Sleep(5);
+	return ResumeThread(thread);
+}
+
+/* announced reports what is wrong if a helper ends that has suspended nothing, while the program has
+ * suspended the thread. */
+static int announced(HANDLE thread, DWORD tid, const seedwalk_sampler_request *q)
+{
+	DWORD suspensions = 0;
+	command(tid, 1);
+	HANDLE process = OpenProcess(SYNCHRONIZE, FALSE, sw_shared->helper);
+	if (process)
+		WaitForSingleObject(process, INFINITE);
+	SuspendThread(thread);
+	HANDLE collector = CreateThread(0, 0, collect, thread, 0, 0);
+	while (!seedwalk_sampler_sample(q, 0))
+		Sleep(1);
+	WaitForSingleObject(collector, INFINITE);
+	GetExitCodeThread(collector, &suspensions);
+	return suspensions && moves() ? 0 : printf("a suspension of the program's own was undone\n");
+}
+
 static void on_stack(void *client, const seedwalk_stack *s) { (void)client, (void)s; }
 
 int main(int count, char **args)
@@ -82,16 +122,14 @@ int main(int count, char **args)
 	if (count > 1 && !strcmp(args[1], "engine"))
 		return helper(count, args);
 	GetModuleFileNameA(0, own, sizeof own);
-	CreateThread(0, 0, work, 0, 0, &tid);
+	HANDLE worker = CreateThread(0, 0, work, 0, 0, &tid);
 	seedwalk_client_options o = {.size = sizeof o, .engine = own};
 	seedwalk_sampler_request q = {.size = sizeof q, .on_stack = on_stack};
 	int e = seedwalk_client_configure(&o), bad = 0;
 	if (e || (e = seedwalk_sampler_open(0)))
 		return printf("open: %d\n", e), 1;
 	bad = copied();
-	__atomic_store_n(&sw_shared->relay, tid, __ATOMIC_RELEASE);
-	while (!__atomic_load_n(&sw_shared->relayed, __ATOMIC_ACQUIRE))
-		Sleep(1);
+	command(tid, 0);
 	if (moves())
 		bad += printf("the helper suspends nothing\n");
 	while (!(e = seedwalk_sampler_sample(&q, 0)))
@@ -102,6 +140,7 @@ int main(int count, char **args)
 	if ((e = seedwalk_sampler_open(0)) || sw_shared->head != before || sw_shared->tail != before || !before)
 		bad += printf("open again: %d; positions go on from %llu\n", e, (unsigned long long)sw_shared->head);
 	bad += copied();
+	bad += announced(worker, tid, &q);
 	seedwalk_sampler_close();
 	return bad ? 1 : (puts("good"), 0);
 }
