@@ -393,10 +393,25 @@ func TestWindowsCommandFile(t *testing.T) {
 	line := strings.Join([]string{windowsPath(need(t, "out", "windows", "swhost.exe")),
 		windowsPath(need(t, core222)), windowsPath(need(t, "out", "windows", "Demo.exe")), "%1"}, " ")
 	must.Do(t, os.WriteFile(script, []byte("@echo off\r\n"+line+"\r\n"), 0o755))
-	r := wineRun(t, nil, need(t, "out", "windows", "seedwalk.exe"), "record", "--json", "--rate", "50",
-		"--output", filepath.Join(dir, "out.json"), "--", script, "6")
+	argv := []string{"record", "--json", "--rate", "50", "--output", filepath.Join(dir, "out.json"), "--",
+		script, "6"}
+	var r result
+	for range maxBadSorts + 1 {
+		r = wineRun(t, nil, need(t, "out", "windows", "seedwalk.exe"), argv...)
+		if native || !strings.Contains(r.stdout+r.stderr, badSort) {
+			break
+		}
+		fmt.Printf("UNSTABLE ENVIRONMENT %s: .NET Core 2.2.2 in Wine: %s\n", t.Name(), badSort)
+	}
 	s := findSummary(t, r.stderr)
 	expect.True(t, r.code == 0 && strings.Contains(r.stdout, "demo: 11 threads") && s.Samples != 0 &&
 		s.Runtime == ".NET Core 2.2.2",
 		"exit code %d, %d samples of %q\n%s%s", r.code, s.Samples, s.Runtime, r.stdout, r.stderr)
 }
+
+// badSort is how LINQ's sort fails in .NET Core 2.2.2 in Wine on a busy machine, rarely, also without a
+// profiler.
+const badSort = "IComparer.Compare() method returns inconsistent results"
+
+// maxBadSorts is how many runs of a test may end so.
+const maxBadSorts = 2
