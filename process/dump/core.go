@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"sort"
@@ -27,6 +28,8 @@ const (
 	NoThreads             // the core has no registers
 	NoMappings            // the core has no memory
 	Malformed
+	Compressed
+	Minidump // a dump of another system
 )
 
 func (e *Error) Error() string { return e.What }
@@ -38,6 +41,10 @@ func (w Why) Remedy() string {
 		return "name a core of the kernel, of gcore, or of createdump --full"
 	case OtherArch:
 		return "use a debugger for that machine"
+	case Compressed:
+		return "decompress it first, for example with zstd -d, gzip -d, or coredumpctl dump"
+	case Minidump:
+		return "only cores of Linux can be read; use a debugger for that system, such as WinDbg"
 	case Truncated, NoThreads, NoMappings:
 		return "write the core again, with enough room on the disk and ulimit -c unlimited"
 	}
@@ -47,7 +54,9 @@ func (w Why) Remedy() string {
 // Thread is one thread of a core. The first thread of a core is the one that crashed.
 type Thread struct {
 	TID    uint32
-	Signal int // signal that stopped the thread
+	Signal int    // signal that stopped the thread
+	Code   int32  // its si_code: positive if the kernel sent it, 0 also if the core lacks it
+	Fault  uint64 // address that a signal of the kernel is about, 0 if unknown
 	Regs   context.Registers
 	live.Stood
 }
@@ -126,6 +135,9 @@ func New(data []byte) (*Core, error) {
 	}
 	sort.SliceStable(c.segments, func(i, j int) bool { return c.segments[i].start < c.segments[j].start })
 	sort.SliceStable(c.Files, func(i, j int) bool { return c.Files[i].Start < c.Files[j].Start })
+	sort.SliceStable(c.Threads, func(i, j int) bool {
+		return c.Threads[i].Fatal() != "" && c.Threads[j].Fatal() == ""
+	})
 	switch {
 	case len(c.Threads) == 0:
 		return c, c.because(NoThreads, "the core has no thread's registers")
@@ -143,8 +155,29 @@ func (c *Core) because(why Why, what string) error {
 	return &Error{why, what}
 }
 
+// foreign lists files that users take for cores, by their first bytes.
+var foreign = []struct {
+	magic string
+	why   Why
+	what  string
+}{
+	{"\x1f\x8b", Compressed, "it is compressed with gzip"},
+	{"\x28\xb5\x2f\xfd", Compressed, "it is compressed with zstd"},
+	{"\xfd7zXZ\x00", Compressed, "it is compressed with xz"},
+	{"\x04\x22\x4d\x18", Compressed, "it is compressed with lz4"},
+	{"BZh", Compressed, "it is compressed with bzip2"},
+	{"PK\x03\x04", Compressed, "it is a zip archive"},
+	{"MDMP", Minidump, "it is a minidump of Windows"},
+	{"\xcf\xfa\xed\xfe", Minidump, "it is a Mach-O file of macOS"},
+}
+
 func (c *Core) header() (phoff, phentsize, phnum uint64, err error) {
 	d := c.data
+	for _, f := range foreign {
+		if bytes.HasPrefix(d, []byte(f.magic)) {
+			return 0, 0, 0, &Error{f.why, f.what}
+		}
+	}
 	if len(d) < 64 || string(d[:4]) != "\x7fELF" {
 		return 0, 0, 0, &Error{NotELF, "it is no ELF file"}
 	}

@@ -198,3 +198,54 @@ func TestMapsAtThreads(t *testing.T) {
 		expect.True(t, slices.Equal(got, c.want), "%s: %+v", c.name, got)
 	}
 }
+
+// A core begins with the thread that a signal of a crash has ended, with the address of the fault.
+func TestCrash(t *testing.T) {
+	info := func(signal uint32, code int32, at uint64) []byte {
+		b := le.AppendUint32(le.AppendUint32(le.AppendUint32(nil, signal), 0), uint32(code))
+		return append(le.AppendUint64(le.AppendUint32(b, 0), at), make([]byte, 104)...)
+	}
+	for _, c := range []struct {
+		name   string
+		signal uint16
+		info   []byte
+		want   string
+		fault  uint64
+	}{
+		{"a fault", 11, info(11, 1, 0x1234567), "SIGSEGV", 0x1234567},
+		{"a fault without an address", 11, info(11, 128, 0), "SIGSEGV", 0},
+		{"sent by a process", 11, info(11, -6, 0x1234567), "SIGSEGV", 0},
+		{"an abort", 6, info(6, -6, 0x1234567), "SIGABRT", 0},
+		{"of another signal", 11, info(7, 1, 0x1234567), "SIGSEGV", 0},
+		{"cut off", 11, info(11, 1, 0x1234567)[:20], "SIGSEGV", 0},
+		{"no siginfo", 11, nil, "SIGSEGV", 0},
+		{"stopped by gcore", 5, info(5, 1, 0x1234567), "", 0},
+	} {
+		core := elfasm.Core{Machine: 62, Parts: []elfasm.CorePart{{Addr: 0x5000, Size: 0x4000, Flags: 6}}}
+		core.Thread(100, 0, make([]uint64, 27)...)
+		core.Thread(101, c.signal, make([]uint64, 27)...)
+		if c.info != nil {
+			core.Note(0x53494749, c.info)
+		}
+		core.Thread(102, 0, make([]uint64, 27)...)
+		got := must.Get(New(core.Bytes()))(t).Threads
+		first := got[0]
+		for _, th := range got {
+			if th.TID == 101 {
+				expect.True(t, th.Fatal() == c.want && th.Fault == c.fault,
+					"%s: %q at %#x", c.name, th.Fatal(), th.Fault)
+			}
+		}
+		expect.True(t, (first.TID == 101) == (c.want != ""), "%s: thread %d is first", c.name, first.TID)
+	}
+}
+
+// A file that is no core of Linux gets a message that names its kind.
+func TestForeign(t *testing.T) {
+	for magic, says := range map[string]string{"\x1f\x8b\x08": "gzip", "\x28\xb5\x2f\xfd": "zstd",
+		"\xfd7zXZ\x00": "xz", "\x04\x22\x4d\x18": "lz4", "MDMP\x93\xa7": "minidump of Windows",
+		"hello": "no ELF file"} {
+		_, err := New([]byte(magic + strings.Repeat("\x00", 100)))
+		expect.True(t, err != nil && strings.Contains(err.Error(), says), "%q: %v", magic, err)
+	}
+}

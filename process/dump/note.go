@@ -15,6 +15,7 @@ const (
 	ntInfo   = 3
 	ntAuxv   = 6
 	ntFile   = 0x46494c45
+	ntSignal = 0x53494749
 	ntARMTLS = 0x401 // of LINUX, the others of CORE
 )
 
@@ -65,6 +66,8 @@ func (c *Core) note(typ uint32, desc []byte) {
 		c.auxv(desc)
 	case ntFile:
 		c.files(desc)
+	case ntSignal:
+		c.signal(desc)
 	}
 }
 

@@ -33,6 +33,7 @@ type Thread struct {
 	Suspends    bool    // in both snapshots it was stopping all other threads, mostly for a collection
 	Blocks      Wait    // what it waits for in a system call, NoWait if it is in none that waits
 	Limited     bool    // that wait has a time limit; false if that is unknown
+	Signal      string  // in a core, the signal that the thread crashed with
 }
 
 // Chain is a pending task with everything that waits for it, and the number of equal chains.

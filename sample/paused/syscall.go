@@ -59,6 +59,9 @@ var calls = []struct {
 	{61, 260, ForChild, 0},           // wait4
 	{247, 95, ForChild, 0},           // waitid
 	{24, 124, NotBlocked, 0},         // sched_yield
+	{62, 129, NotBlocked, 0},         // kill
+	{200, 130, NotBlocked, 0},        // tkill
+	{234, 131, NotBlocked, 0},        // tgkill
 	{7, -1, ForInput, -3},            // poll
 	{restartAMD64, -1, ForInput, -3}, // poll; the names on the stack show nanosleep
 	{271, 73, ForInput, 3},           // ppoll

@@ -59,6 +59,7 @@ type hangReport struct {
 	Source   string         `json:"source"` // process or core
 	PID      int            `json:"pid"`
 	Name     string         `json:"name,omitempty"`
+	Crash    *crash         `json:"crash,omitempty"` // of a core
 	Verdicts []hang.Verdict `json:"verdicts"`
 	Threads  []hangThread   `json:"threads"`
 	Problems []string       `json:"problems,omitempty"`
@@ -222,6 +223,9 @@ func processOf(v *stackView, pending *tasks.Result) *hang.Process {
 		if t.Lock != nil {
 			h.Lock = hang.Lock{Kind: t.Lock.Kind, At: t.Lock.At, Owner: t.Lock.Owner, Ended: t.Lock.Ended}
 		}
+		if v.Crash != nil && v.Crash.TID == t.TID {
+			h.Signal = v.Crash.Signal
+		}
 		for _, f := range t.Frames {
 			h.Frames = append(h.Frames,
 				hang.Frame{Name: f.Name, Managed: f.Kind == unwind.KindManaged.String()})
@@ -233,7 +237,7 @@ func processOf(v *stackView, pending *tasks.Result) *hang.Process {
 
 func reportOf(v *stackView, p *hang.Process) *hangReport {
 	r := &hangReport{Format: "seedwalk-hang", Version: 1, Source: v.Source, PID: v.PID, Name: v.Name,
-		Verdicts: hang.Judge(p), Problems: v.Problems}
+		Crash: v.Crash, Verdicts: hang.Judge(p), Problems: v.Problems}
 	for i := range p.Threads {
 		t := &p.Threads[i]
 		w, _ := t.Wait()
@@ -253,6 +257,7 @@ func (r *hangReport) write(w io.Writer, asJSON bool) error {
 		fmt.Fprintf(b, " (%s)", r.Name)
 	}
 	fmt.Fprintf(b, ", %s\n", cli.CountOf(len(r.Threads), "thread"))
+	r.Crash.write(b)
 	for _, v := range r.Verdicts {
 		fmt.Fprintf(b, "\n%s: %s\n", v.Kind, v.Summary)
 		for _, line := range v.Evidence {

@@ -55,6 +55,7 @@ Threads that wait for each other are listed at the end.
 An incomplete stack ends in a line that says why. A stack has at most 32,768 frames. In text,
 a block of up to 8 lines that repeats, 12 lines or more in all, is written once, with the number
 of repetitions.
+A core of a crashed program begins with the thread, its signal, and its managed exception.
 A core often lacks the pages of files. They are read from the files themselves, if those are
 found.
 
@@ -248,6 +249,7 @@ func (f *stackFlags) addThreads(v *stackView, c *dump.Core, p *paused.Process) e
 		stacks = append(stacks, p.Walk(&threads[i]))
 	}
 	p.Locks(stacks)
+	v.Crash = crashOf(c, p, stacks)
 	if f.use != nil {
 		f.use(p)
 	}

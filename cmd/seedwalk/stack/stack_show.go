@@ -28,9 +28,12 @@ type stackView struct {
 	Runtime  bool          `json:"runtime"`           // a .NET runtime was found and could be read
 	Copies   bool          `json:"copies,omitempty"`  // the stacks are copies that threads made earlier
 	Dropped  uint64        `json:"dropped,omitempty"` // copies for which the file had no room
+	Crash    *crash        `json:"crash,omitempty"`   // of a core
 	Threads  []stackThread `json:"threads"`
 	Cycles   [][]uint32    `json:"deadlocks,omitempty"` // cycles of threads: each waits for the next
 	Problems []string      `json:"problems,omitempty"`
+
+	damage []string // of the core's file, one line for each kind
 }
 
 type stackThread struct {
@@ -170,6 +173,7 @@ func (v *stackView) damaged(core string, problems []error) {
 		if n := more[w]; n > 0 {
 			line += fmt.Sprintf(", and %d pieces more", n)
 		}
+		v.damage = append(v.damage, line+"; "+w.Remedy())
 		v.Problems = append(v.Problems, line+"; the rest is shown; "+w.Remedy())
 	}
 }
@@ -268,6 +272,7 @@ func (v *stackView) head(w io.Writer) {
 			held[len(held)/2]/1000, held[len(held)-1]/1000)
 	}
 	fmt.Fprintln(w)
+	v.Crash.write(w)
 }
 
 // count returns a number of threads, or of copies.

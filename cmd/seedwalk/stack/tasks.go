@@ -58,6 +58,7 @@ type tasksView struct {
 	Source      string       `json:"source"` // process or core
 	PID         int          `json:"pid"`
 	Name        string       `json:"name,omitempty"`
+	Crash       *crash       `json:"crash,omitempty"` // of a core
 	Pending     int          `json:"pending"`
 	Chains      int          `json:"chains"`
 	Queued      int          `json:"pool_queue"` // work items
@@ -131,6 +132,9 @@ func (f *tasksFlags) read() (*tasksView, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case why != nil && len(s.damage) > 0:
+		return nil, fmt.Errorf("the managed heap of %s %d: %w; %s", s.Source, s.PID, why,
+			strings.Join(s.damage, "; "))
 	case why != nil:
 		return nil, fmt.Errorf("the managed heap of %s %d: %w%s", s.Source, s.PID, why, f.remedy())
 	}
@@ -140,6 +144,7 @@ func (f *tasksFlags) read() (*tasksView, error) {
 // view returns the part of r that is shown, with the problems of s and r.
 func (f *tasksFlags) view(s *stackView, r *tasks.Result) *tasksView {
 	v := &tasksView{Format: "seedwalk-tasks", Version: 1, Source: s.Source, PID: s.PID, Name: s.Name,
+		Crash:   s.Crash,
 		Pending: r.Pending, Queued: r.Queued, Objects: r.Heap.Objects,
 		Bytes: r.Heap.Bytes, Lost: r.Heap.Lost, Unconfirmed: r.Unconfirmed,
 		Changed: r.Changed, Groups: []tasksGroup{}}
@@ -217,6 +222,7 @@ func (v *tasksView) write(w io.Writer, f *tasksFlags) error {
 		fmt.Fprintf(b, ", %s in the queue of the thread pool", cli.CountOf(v.Queued, "work item"))
 	}
 	b.WriteByte('\n')
+	v.Crash.write(b)
 	for i := range v.Groups {
 		if f.limit > 0 && i == f.limit {
 			fmt.Fprintf(b, "\n%s more; --limit 0 shows all\n",

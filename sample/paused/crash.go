@@ -1,0 +1,88 @@
+package paused
+
+import (
+	"encoding/binary"
+	"slices"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/seedwalk/seedwalk/clr/objects"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// Exception is a managed exception. Cut means that the message is longer than maxMessage.
+type Exception struct {
+	Type    string `json:"type"`
+	Message string `json:"message,omitempty"`
+	Cut     bool   `json:"message_cut,omitempty"`
+}
+
+const (
+	maxCauses  = 16
+	maxMessage = 4096 // characters of UTF-16
+)
+
+// Exceptions returns the exception that a thread throws or handles, then the inner exceptions. unhandled
+// means that the runtime found no handler. It is false if that is not certain. An exception that the program
+// has handled before is not returned.
+func (s *Process) Exceptions(st *Stack) (all []Exception, unhandled bool) {
+	t := s.target
+	object := t.Threads.Objects[st.TID]
+	if object == 0 || t.Tables == nil || !t.Tables.Proven() || t.Names == nil {
+		return nil, false
+	}
+	d, word := t.Tables.Descriptor(), t.Threads.Word
+	types, err := objects.NewTypes(t.Mem, d, t.Names)
+	tracker, ok1 := d.Offset("Thread", "ExceptionTracker")
+	thrown, ok2 := d.Offset("ExceptionInfo", "ThrownObject")
+	if err != nil || !ok1 || !ok2 {
+		return nil, false
+	}
+	all = s.causes(types, word(word(word(object+uint64(tracker))+uint64(thrown))))
+	first := slices.IndexFunc(st.Frames, func(f StackFrame) bool { return f.Kind == unwind.KindManaged })
+	throws := first >= 0 && strings.HasPrefix(st.Frames[first].Name, "System.Runtime.EH.")
+	if last, ok := d.Offset("Thread", "LastThrownObject"); ok && throws && all == nil {
+		all = s.causes(types, word(word(object+uint64(last))))
+	}
+	return all, throws && all != nil
+}
+
+// causes reads the exception at an address and its inner exceptions. It returns nil if no exception is there.
+func (s *Process) causes(types *objects.Types, at uint64) (out []Exception) {
+	d, word := s.target.Tables.Descriptor(), s.target.Threads.Word
+	message, ok1 := d.Offset("Exception", "_message")
+	inner, ok2 := d.Offset("Exception", "_innerException")
+	if !ok1 || !ok2 {
+		return nil
+	}
+	for ; len(out) < maxCauses; at = word(at + uint64(inner)) {
+		typ := types.Of(word(at) &^ 7)
+		if at&7 != 0 || !typ.Is("System.Exception") {
+			break
+		}
+		outer, _, _ := strings.Cut(typ.Name, "+")
+		e := Exception{Type: outer[:strings.LastIndexByte(outer, '.')+1] + s.target.Names.TypeOf(typ.Table)}
+		e.Message, e.Cut = s.text(word(at + uint64(message)))
+		out = append(out, e)
+	}
+	return out
+}
+
+// text reads the beginning of a managed string, "" if it is null or unreadable.
+func (s *Process) text(at uint64) (text string, cut bool) {
+	d := s.target.Tables.Descriptor()
+	length, ok1 := d.Offset("String", "m_StringLength")
+	first, ok2 := d.Offset("String", "m_FirstChar")
+	var count [4]byte
+	if at == 0 || !ok1 || !ok2 || !s.target.Mem.ReadAt(count[:], at+uint64(length)) {
+		return "", false
+	}
+	n := binary.LittleEndian.Uint32(count[:])
+	b := make([]byte, 2*min(n, maxMessage))
+	b = b[:s.target.Mem.ReadSome(b, at+uint64(first))]
+	var units []uint16
+	for ; len(b) >= 2; b = b[2:] {
+		units = append(units, binary.LittleEndian.Uint16(b))
+	}
+	return string(utf16.Decode(units)), uint64(len(units)) < uint64(n)
+}
