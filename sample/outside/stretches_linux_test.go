@@ -128,6 +128,19 @@ func TestUncopied(t *testing.T) {
 	expect.True(t, !k.Stretched && k.Event != nil && k.Armed && k.Often, "%+v", *k)
 }
 
+// If the program takes SIGURG during a stretch, the stretches end, and the kernel copies every sample.
+func TestTakenInStretch(t *testing.T) {
+	e, k := stretching(t)
+	e.legacy = int(unix.SIGURG)
+	e.leaveSIGURG()
+	if !e.kernelTime.All {
+		t.Skip("SKIPPED-CHECK: the kernel has no room for copies of all samples")
+	}
+	expect.True(t, !e.stretches.On && e.inStretches.Rings == nil && !k.Stretched && k.Event != nil &&
+		k.Copied && k.KernelHits && k.Armed, "%+v", *k)
+	e.toggleStretch() // must not use the closed rings
+}
+
 // Without room for the events of a stretch, threads get their usual events for a minute.
 func TestStretchesWithoutRoom(t *testing.T) {
 	e, k := stretching(t)
