@@ -259,7 +259,7 @@ var scenarios = []scenario{
 	{"tick-4", true, true, 1}, {"tick-10", true, true, 1}, {"sleep50", true, true, 3},
 	{"async1", true, true, 1}, {"async3", true, true, 1}, {"async5", true, true, 1},
 	{"async10", true, true, 1}, {"async20", true, true, 1}, {"async100", true, true, 1},
-	{"timer10", true, true, 2}, {"server", true, true, 1},
+	{"timer10", true, true, 2}, {"server", true, true, 1}, {"turns10", true, true, 1},
 	{"kids-50", true, true, 1}, {"kids-30", true, true, 1}, {"kids-3", true, true, 1},
 	{"collect", false, false, 1}, {"compile", false, false, 1}, {"native", false, false, 1},
 	{"kernel", false, false, 1}, {"blocked", false, false, 1},

@@ -57,7 +57,8 @@ static class Exact
             case "async": Async(number); break;
             case "timer": Timers(number); break;
             case "delay": Delays(number); break;
-            case "serve": Server(); break;
+            case "serve": Server(100); break;
+            case "turns": Server(number); break;
             case "colle": Collector(); break;
             case "compi": Compiler(); break;
             case "nativ": Native(); break;
@@ -209,8 +210,11 @@ static class Exact
     [MethodImpl(MethodImplOptions.NoInlining)] static void ServerB(long rounds) { sink = Spin(rounds); }
     [MethodImpl(MethodImplOptions.NoInlining)] static void ServerClient(long rounds) { sink = Spin(rounds); }
 
-    static void Server()
+    static long unit; // microseconds
+
+    static void Server(int microseconds)
     {
+        unit = microseconds;
         Name(0, "ServerA", ServerA); Name(1, "ServerB", ServerB); Name(2, "ServerClient", ServerClient);
         int listener = exact_listen();
         var threads = new Thread[6];
@@ -227,15 +231,15 @@ static class Exact
     {
         while (exact_receive(fd) != 0)
         {
-            Measure(0, Rounds(100));
-            Measure(1, Rounds(200));
+            Measure(0, Rounds(unit));
+            Measure(1, Rounds(2 * unit));
             exact_send(fd);
         }
     }
 
     static void Ask(int fd)
     {
-        while (Running && exact_send(fd) != 0 && exact_receive(fd) != 0) Measure(2, Rounds(50));
+        while (Running && exact_send(fd) != 0 && exact_receive(fd) != 0) Measure(2, Rounds(unit / 2));
         exact_close(fd);
     }
 

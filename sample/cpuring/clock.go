@@ -136,8 +136,7 @@ type Totals struct {
 	Located  uint64 // what the hits represent; by chance, it may be more than Counted
 }
 
-// Add adds what is known about more of its time.
-func (t *Totals) Add(o Totals) {
+func (t *Totals) add(o Totals) {
 	t.Counted += o.Counted
 	t.InKernel += o.InKernel
 	t.Located += o.Located

@@ -177,7 +177,7 @@ func (t *thread) close(userOnly bool) {
 		if userOnly {
 			n.InKernel = c.inKernel(counted)
 		}
-		t.before.Add(n)
+		t.before.add(n)
 		c.event.Close()
 	}
 	t.clocks = nil

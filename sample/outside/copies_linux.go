@@ -130,6 +130,9 @@ func (e *Engine) inKernel(r *perfevent.Record) {
 		return
 	}
 	cpu := uint64(e.Period) * t.KernelEvery
+	if t.Stretched {
+		cpu = e.stretches.Weigh(t, e.Period, r.Kernel)
+	}
 	s := sampler.Sample{Capture: walk.Capture{TID: r.TID, Regs: regs,
 		Stack: memory.Run{Addr: regs.SP(), Data: r.Stack}, Low: t.Low, High: t.High,
 		Cut: r.Cut, OneStack: !e.kernelTime.All}, Time: int64(r.Time) + e.copies(t).SinceBoot,
@@ -258,8 +261,9 @@ func (e *Engine) leaveStretches() {
 // unstretch gives a thread its event back. If the kernel refuses, visits give it another clock.
 func (e *Engine) unstretch(t *threads.Task) {
 	if t.Stretched {
-		e.inStretches.Remove(t)
-		t.Stretched, t.Copied, t.Armed, t.AtSwitch, t.Hits = false, false, false, 0, 0
+		e.leaveStretch(t)
+		t.Unstretch()
+		t.Armed, t.AtSwitch, t.Hits = false, 0, 0
 		e.armEvent(t)
 	}
 }
@@ -293,8 +297,7 @@ func (e *Engine) toggleStretch() {
 	if s.Open {
 		for _, t := range e.Tasks {
 			if t.Stretched {
-				k.Remove(t)
-				t.Copied = false
+				e.leaveStretch(t)
 			}
 		}
 		s.End(time.Now(), rand.Float64())
@@ -315,6 +318,21 @@ func (e *Engine) toggleStretch() {
 func (e *Engine) armInStretch(t *threads.Task) {
 	t.Armed, t.Unarmed = true, 0
 	if e.stretches.Open && !t.Copied {
-		t.Copied = e.inStretches.Add(t, true)
+		if t.Copied = e.inStretches.Add(t, true); t.Copied {
+			c, _ := e.Kernel.Counters(t)
+			t.Enter(c)
+		}
 	}
+}
+
+// leaveStretch ends a thread's part of the stretch in progress, if there is one.
+func (e *Engine) leaveStretch(t *threads.Task) {
+	if !t.Copied {
+		return
+	}
+	if c, ok := e.Kernel.Counters(t); ok {
+		e.stretches.Leave(t, c)
+	}
+	e.inStretches.Remove(t)
+	t.Copied = false
 }

@@ -6,7 +6,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/seedwalk/seedwalk/sample/cpuring"
 	"github.com/seedwalk/seedwalk/sample/sampler"
 	"github.com/seedwalk/seedwalk/sample/threads"
 	"github.com/seedwalk/seedwalk/testkit/expect"
@@ -75,7 +74,6 @@ func TestStretch(t *testing.T) {
 	e.toggleStretch()
 	expect.True(t, !s.Open && k.Stretched && !k.Copied && !k.KernelHits && k.Event == nil && k.Armed,
 		"between stretches: %+v", *k)
-	expect.True(t, k.InStretches.Counted > 0, "its time in the stretch was not counted")
 	e.arm(k)
 	expect.True(t, k.Event == nil && !k.Copied, "a visit between stretches gave it an event")
 	e.toggleStretch()
@@ -90,22 +88,27 @@ func TestStretch(t *testing.T) {
 // If the kernel permits no samples of itself, the stretches of a thread show how much of its time was there.
 func TestStretchedInKernel(t *testing.T) {
 	for _, c := range []struct {
-		name           string
-		kernel         bool
-		spent, located uint64 // periods; located of 100 that the stretches counted
-		want           uint64
+		name        string
+		kernel      bool
+		spent, hits uint64 // periods
+		want        uint64
 	}{
-		{"a quarter", false, 40, 75, 10},
-		{"more samples than time, by chance", false, 40, 101, 0},
-		{"too short to tell", false, 15, 75, 0},
-		{"the kernel has samples", true, 40, 75, 0},
+		{"a quarter", false, 40, 30, 10},
+		{"more samples than time, by chance", false, 40, 41, 0},
+		{"too short to tell", false, 20, 15, 0},
+		{"the kernel has samples", true, 40, 30, 0},
 	} {
 		e, _, _, _ := asking(t)
 		p := uint64(e.Period)
 		e.kernelTime.Kernel, e.Ending = c.kernel, true // so the runtime's tables need not be proven
-		k := &threads.Task{TID: 9, Slot: -1, Armed: true, Stretched: true, Weighed: c.spent * p / 2,
-			InStretches: cpuring.Totals{Counted: 100, Located: c.located}}
+		k := &threads.Task{TID: 9, Slot: -1, Armed: true, Stretched: true, Weighed: c.spent * p / 2}
 		k.Last.Cpu = c.spent * p
+		k.Enter(threads.Counters{})
+		for range c.hits {
+			e.stretches.Weigh(k, e.Period, false)
+		}
+		e.stretches.Parts = 1
+		e.stretches.Leave(k, k.Last)
 		e.account(k, false)
 		u := sentUsage(t, e, 9)
 		expect.True(t, u.CPUNanos == c.spent*p && u.KernelNanos == c.want*p, "%s: %+v", c.name, u)

@@ -42,7 +42,7 @@ func (e *Engine) account(t *threads.Task, ended bool) {
 	switch {
 	case t.Stretched && e.kernelTime.Kernel:
 	case t.Stretched:
-		kernel = t.NotLocated(spent, uint64(e.Period))
+		kernel = t.NotLocated(spent, e.Period)
 	case t.Copied:
 		kernel = min(kernel+e.kernelTime.Rings.InKernel(t.TID), spent)
 	case !t.Blocks: // a blocked signal loses samples of user time

@@ -132,9 +132,7 @@ func (c *Copies) Remove(t *Task) {
 		return
 	}
 	t.KernelHits = false
-	if n, ok := c.Rings.Remove(t.TID); ok && c.Short {
-		t.InStretches.Add(n)
-	}
+	c.Rings.Remove(t.TID)
 	c.Room++
 }
 

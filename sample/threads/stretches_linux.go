@@ -1,6 +1,9 @@
 package threads
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Stretches decides which threads have perf events only for stretches of time. At each switch, the kernel
 // stops and restarts all events of the thread, which takes 2 to 10 us. So a thread that switches often has
@@ -27,6 +30,7 @@ type Stretches struct {
 	cellLength time.Duration // of that cell
 	counted    time.Time     // when the switches were counted last
 	counts     int
+	slowdown   slowdown
 }
 
 const (
@@ -99,8 +103,12 @@ func (s *Stretches) parts(c Counters, least time.Duration) float64 {
 func (t *Task) sinceCount() Counters {
 	prev := t.atCount
 	t.atCount = t.Last
-	return Counters{Cpu: t.Last.Cpu - min(prev.Cpu, t.Last.Cpu),
-		Turns: t.Last.Turns - min(prev.Turns, t.Last.Turns)}
+	return t.Last.since(prev)
+}
+
+// since returns what was used since a previous reading.
+func (c Counters) since(prev Counters) Counters {
+	return Counters{Cpu: c.Cpu - min(prev.Cpu, c.Cpu), Turns: c.Turns - min(prev.Turns, c.Turns)}
 }
 
 // Start begins the first cell. events is the number of events of a stretch, draw a random number from 0 to 1.
@@ -118,6 +126,7 @@ func (s *Stretches) Begin(now time.Time, events int) {
 
 // End ends a stretch. If the next one begins during this one, it begins now.
 func (s *Stretches) End(now time.Time, draw float64) {
+	s.slowdown.compare()
 	if s.cell = s.cell.Add(s.cellLength); now.Sub(s.cell) > s.cellLength {
 		s.cell = now // the tool is late
 	}
@@ -132,4 +141,109 @@ func (s *Stretches) measure(events int) {
 	parts := time.Duration(s.Parts)
 	s.cellLength = min(max(s.Shortest*parts, s.LeastCell, time.Duration(events)*cellPerEvent), LongestCell)
 	s.Length = s.cellLength / parts
+}
+
+// In a stretch, each switch takes longer than outside: the kernel stops and restarts the events. So threads
+// that switch often do less of their own work in a stretch. slowdown is by how much, as the number of their
+// switches tells.
+type slowdown struct {
+	factors, densities []float64 // of the last stretches, at most mostSlow
+	factor, density    float64   // their medians
+	inside, before     Counters  // what all threads used in the last stretch, and before it
+}
+
+// stretched is what is known about the stretches of a thread.
+type stretched struct {
+	from, till   Counters // when the last stretch began and ended; zero: not known
+	before       Counters // what the thread used between the last stretch and the one before
+	density      float64  // switches per nanosecond of processor time in the last stretch
+	total        float64  // processor time that the stretches represent
+	user, kernel float64  // what the samples represent; those in the kernel a period each
+}
+
+const (
+	mostSlow    = 31
+	enoughTurns = 30 // in a stretch, and before it, to tell how much slower it was
+	oftenEnough = 4  // a thread that switches less than 1/oftenEnough as often as all is not slowed down
+	enoughHits  = 32 // samples of a thread, to tell how much of its time in the kernel has none
+	mostFactor  = 4  // how many periods a sample represents
+	// hitCost is how many nanoseconds of a period in a stretch the kernel uses for copies. Samples attribute
+	// that time to the code that was interrupted.
+	hitCost = 15e3
+)
+
+// Enter records what a thread has used when a stretch begins for it.
+func (t *Task) Enter(c Counters) {
+	k := &t.stretched
+	if k.before = (Counters{}); k.till.Cpu > 0 {
+		k.before = c.since(k.till)
+	}
+	k.from = c
+}
+
+// Unstretch ends the stretches of a thread. What it uses until the next one is not compared with that.
+func (t *Task) Unstretch() {
+	t.Stretched, t.stretched.till = false, Counters{}
+}
+
+// Leave records what a thread has used when a stretch ends for it.
+func (s *Stretches) Leave(t *Task, c Counters) {
+	k, slow := &t.stretched, &s.slowdown
+	used := c.since(k.from)
+	k.till = c
+	k.total += float64(s.Parts) * float64(used.Cpu)
+	k.density = used.density()
+	if k.before.Cpu > 0 {
+		slow.inside.add(used)
+		slow.before.add(k.before)
+	}
+}
+
+// compare notes how much slower the stretch was that has ended.
+func (k *slowdown) compare() {
+	if k.inside.Turns >= enoughTurns && k.before.Turns >= enoughTurns {
+		k.factor = addMedian(&k.factors, k.before.density()/k.inside.density())
+		k.density = addMedian(&k.densities, k.inside.density())
+	}
+	k.inside, k.before = Counters{}, Counters{}
+}
+
+// density returns the switches per nanosecond of processor time.
+func (c Counters) density() float64 { return float64(c.Turns) / float64(max(c.Cpu, 1)) }
+
+func (c *Counters) add(o Counters) { c.Cpu, c.Turns = c.Cpu+o.Cpu, c.Turns+o.Turns }
+
+// addMedian adds a value to the last ones, and returns their median.
+func addMedian(last *[]float64, value float64) float64 {
+	if *last = append(*last, value); len(*last) > mostSlow {
+		*last = (*last)[1:]
+	}
+	return slices.Sorted(slices.Values(*last))[len(*last)/2]
+}
+
+// Weigh returns the processor time that a sample in a stretch represents.
+func (s *Stretches) Weigh(t *Task, period int64, kernel bool) uint64 {
+	k, factor := &t.stretched, 1.
+	if k.density*oftenEnough >= s.slowdown.density {
+		own := 1 - hitCost*float64(s.Parts)/float64(period)
+		factor = max(1, min(s.slowdown.factor*own, mostFactor))
+	}
+	if !kernel {
+		k.user += factor * float64(period)
+		return uint64(factor * float64(period))
+	}
+	if k.kernel += float64(period); k.user+k.kernel >= enoughHits*float64(period) {
+		factor = min(max((k.total-k.user)/k.kernel, 1./mostFactor), mostFactor)
+	}
+	return uint64(factor * float64(period))
+}
+
+// NotLocated returns the part of spent that was in the kernel, if the kernel permits no samples of itself. It
+// returns 0 if the thread's stretches are too short to tell.
+func (t *Task) NotLocated(spent uint64, period int64) uint64 {
+	k := &t.stretched
+	if k.total < enoughHits*float64(period) {
+		return 0
+	}
+	return uint64(float64(spent) * max(0, k.total-k.user) / k.total)
 }

@@ -98,6 +98,74 @@ func TestStretchesWanted(t *testing.T) {
 	expect.Equal(t, s.Parts, 20, "parts")
 }
 
+// In stretches, a switch takes much longer than outside. The samples nevertheless show how much time user
+// code takes outside, also in a thread that switches often half of the time only.
+func TestStretchesSlow(t *testing.T) {
+	type phase struct {
+		busy          float64 // share of wall time on a processor
+		turns, inside float64 // per millisecond, outside of stretches and inside
+		user, within  float64 // share of processor time in user code, likewise
+		sampled       float64 // share of the kernel time in a stretch that has samples
+	}
+	// A turn: 8 us of user code, 4 us in the kernel; in a stretch 24 us more, 12 of them without samples.
+	// There, 15 us of every 100 us are used for copies.
+	switching := phase{0.48, 40, 40. / 3, 8. / 12, 8 / 0.85 / 36, 16. / 28}
+	computing := phase{1, 0, 0, 1, 1, 1}
+	for _, c := range []struct {
+		name   string
+		phases []phase // two seconds each
+		kernel bool
+	}{
+		{"switches", []phase{switching}, true},
+		{"computes", []phase{computing}, true},
+		{"both", []phase{switching, computing}, true},
+		{"the kernel permits no samples of itself", []phase{switching}, false},
+	} {
+		const period, parts, length = int64(1e6), 10, 5 * time.Millisecond
+		s, k, r := Stretches{Parts: parts, Length: length}, &Task{}, rand.New(rand.NewPCG(1, 2))
+		now, used := time.Now(), Counters{Cpu: 1}
+		user, kernel := make([]float64, len(c.phases)), make([]float64, len(c.phases))
+		truth := make([]float64, len(c.phases))
+		pass := func(d time.Duration, busy, turns float64) (cpu float64) {
+			now, cpu = now.Add(d), busy*float64(d)
+			used.Cpu += uint64(cpu)
+			used.Turns += uint64(turns*d.Seconds()*1e3 + r.Float64())
+			return cpu
+		}
+		begin := used.Cpu
+		for i := range 4000 {
+			n := i / 40 % len(c.phases)
+			p := c.phases[n]
+			truth[n] += p.user * pass(parts*length-length, p.busy, p.turns)
+			k.Enter(used)
+			cpu := pass(length, p.busy, p.inside)
+			for x := r.Float64() * float64(period) / parts; x < cpu; x += float64(period) / parts {
+				switch draw := r.Float64(); {
+				case draw < p.within:
+					user[n] += float64(s.Weigh(k, period, false))
+				case c.kernel && draw < p.within+(1-p.within)*p.sampled:
+					kernel[n] += float64(s.Weigh(k, period, true))
+				}
+			}
+			s.Leave(k, used)
+			s.End(now, 0)
+		}
+		all, sampled := float64(used.Cpu-begin), 0.
+		for n := range c.phases {
+			truth[n] *= 10. / 9 // the stretches too
+			sampled += user[n] + kernel[n]
+			expect.True(t, math.Abs(user[n]/truth[n]-1) < 0.06,
+				"%s, phase %d: %.0f ms of user code, %.0f are true", c.name, n, user[n]/1e6, truth[n]/1e6)
+		}
+		located := all - float64(k.NotLocated(uint64(all), period))
+		if c.kernel {
+			located = all
+		}
+		expect.True(t, math.Abs(sampled/located-1) < 0.04, "%s: samples of %.0f ms, %.0f of %.0f ms are located",
+			c.name, sampled/1e6, located/1e6, all/1e6)
+	}
+}
+
 // A thread that is seldom in the kernel gets long periods there, and short ones once it is there often.
 func TestAdapt(t *testing.T) {
 	const period = int64(1e6)

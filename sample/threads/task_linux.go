@@ -53,19 +53,19 @@ type Task struct {
 	Copied      bool           // the kernel copies its stack for all samples; no signals are sent
 	Often       bool           // it switches often
 	Stretched   bool           // it is sampled in stretches only, by such copies
-	InStretches cpuring.Totals // what its events counted in stretches
-	Uncopied    bool           // its stack could not be walked from such a copy
-	atCount     Counters       // Last at the last count of the switches
-	KernelLost  uint64         // the sampled kernel time whose stacks could not be walked
-	Phase       Phase          // of the event
-	First       uint64         // period of the event in the phase First, nanoseconds
-	Base        uint64         // processor time before the recording, nanoseconds
-	AtEvent     uint64         // processor time when the event was opened
-	AtSwitch    uint64         // the event's count when its phase began
-	Hits        uint64         // samples of processor time; with an event, since AtSwitch
-	Weighed     uint64         // processor time that its samples represent
-	Sampled     uint64         // its processor time at the last sample, for SinceSample
-	Accounted   bool           // its processor time has been sent
+	stretched   stretched
+	Uncopied    bool     // its stack could not be walked from such a copy
+	atCount     Counters // Last at the last count of the switches
+	KernelLost  uint64   // the sampled kernel time whose stacks could not be walked
+	Phase       Phase    // of the event
+	First       uint64   // period of the event in the phase First, nanoseconds
+	Base        uint64   // processor time before the recording, nanoseconds
+	AtEvent     uint64   // processor time when the event was opened
+	AtSwitch    uint64   // the event's count when its phase began
+	Hits        uint64   // samples of processor time; with an event, since AtSwitch
+	Weighed     uint64   // processor time that its samples represent
+	Sampled     uint64   // its processor time at the last sample, for SinceSample
+	Accounted   bool     // its processor time has been sent
 
 	Slot           int  // slot in the probe, -1 = none
 	Slotless       bool // no slot of the probe was free
@@ -301,16 +301,6 @@ func (t *Task) InKernel(spent, period uint64) uint64 {
 	passed := t.Last.Cpu - min(t.AtEvent, t.Last.Cpu) // since the event was opened
 	switching := min(passed-min(t.Counted, passed), spent)
 	return spent - uint64(float64(spent-switching)*float64(min(t.Hits, expected))/float64(expected))
-}
-
-// NotLocated returns the part of spent that was in the kernel, as the thread's stretches show, if the kernel
-// permits no samples of itself. It returns 0 if spent is less than the time of a few samples.
-func (t *Task) NotLocated(spent, period uint64) uint64 {
-	n := &t.InStretches
-	if n.Counted == 0 || spent < YoungPeriods*period {
-		return 0
-	}
-	return uint64(float64(spent) * float64(n.Counted-min(n.Located, n.Counted)) / float64(n.Counted))
 }
 
 // cpuEvent is a perf event on one thread's processor time. Its overflow sends the thread a signal. The event
