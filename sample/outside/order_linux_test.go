@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/contract"
@@ -141,6 +142,50 @@ func TestAsksWhereItLooked(t *testing.T) {
 		k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Low: 0x7000, High: 0x8000, Thread: 1}
 		e.blocked(k, 0x7000, 0x4000, threads.Counters{Cpu: 5, Wait: 6, Turns: 7})
 		expect.Equal(t, k.Asked, !moves, "asked if it moves: %v", moves)
+		e.Kernel.Shut(k)
+	}
+}
+
+// The time of a visit that finds the thread running goes to its samples of processor time. The time of one
+// that finds it blocked goes to the sample of that stack, also if there is no room to hold the stack.
+func TestTimeOfVisit(t *testing.T) {
+	const passed = int64(time.Hour)
+	for _, c := range []struct {
+		name, place string
+		full        bool
+		ran, held   bool
+	}{
+		{"running", "running", false, true, false},
+		{"blocked", "202 0x1 0x7000 0x4000", false, false, true},
+		{"blocked, no room", "202 0x1 0x7000 0x4000", true, false, false},
+	} {
+		e, _, _, dir := asking(t)
+		var out bytes.Buffer
+		e.Stream.To, e.Target.Maps = &out, []live.Mapping{{Start: 0x7000, End: 0x8000}}
+		describe(t, dir, 77, map[string]string{"schedstat": "5 6 7\n", "syscall": c.place + "\n"})
+		for e.Pending.Samples = nil; c.full && e.Pending.Add(&sampler.Sample{}); {
+		}
+		before := len(e.Pending.Samples)
+		k := &threads.Task{TID: 77, Stat: -1, Place: -1, Slot: -1, Thread: 1, Seen: true,
+			Visited: time.Now().UnixNano() - passed}
+		e.visit(k)
+		e.Stream.Push()
+		var held, sent int64
+		for _, s := range e.Pending.Samples[before:] {
+			held += s.Wall
+		}
+		for r := wire.NewReader(&out); ; {
+			m, err := r.Next()
+			if err != nil {
+				break
+			}
+			if s, ok := m.(*wire.Sample); ok {
+				sent += int64(s.WallNanos)
+			}
+		}
+		expect.True(t, k.Unsampled == 0 && k.Ran >= passed == c.ran && held >= passed == c.held &&
+			sent >= passed == (!c.ran && !c.held),
+			"%s: unsampled %d, ran %d, held %d, sent %d", c.name, k.Unsampled, k.Ran, held, sent)
 		e.Kernel.Shut(k)
 	}
 }
