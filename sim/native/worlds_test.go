@@ -438,6 +438,11 @@ var worlds = []world{
 		races: []string{"ask atomic - find plain"},
 		faults: []fault{
 			{"the operation is written late", "LATE=1", nil, "another operation"},
+			{"the answer comes early", "handler.c", [][2]string{{"\tif (asked)\n\t\tobey(h",
+				"\tif (asked)\n\t\t__atomic_store_n(&s->answered, ask, __ATOMIC_RELEASE);\n\tif (asked)\n\t\tobey(h"}},
+				"answered early"},
+			{"the answer is published relaxed", "handler.c",
+				weaken("__atomic_store_n(&s->answered, ask, __ATOMIC_RELEASE)", "__ATOMIC_RELEASE"), "race"},
 			{"the operation is read early", "handler.c",
 				[][2]string{{"uint32_t ask = __atomic_load_n(&s->ask, __ATOMIC_ACQUIRE);",
 					"uint32_t ask = __atomic_load_n(&s->ask, __ATOMIC_RELAXED);"}}, "race"},

@@ -1,7 +1,9 @@
 package worlds
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/sim"
@@ -98,6 +100,13 @@ var Kinds = []Kind{
 		return true
 	}},
 	{Name: "stack changes under the walk", damage: torn},
+	{Name: "another return address", damage: anotherReturn},
+	{Name: "fp off by a frame record", damage: func(d *Damage, st *machine.State, _ []byte) bool {
+		st.R[d.w.Arch.FP()] += []uint64{16, ^uint64(15)}[d.rng.IntN(2)]
+		return true
+	}},
+	{Name: "two contexts mixed", damage: mixed},
+	{Name: "stale copy of the stack", damage: staleStack},
 }
 
 // Sorts counts what became of bad contexts of one kind.
@@ -126,7 +135,7 @@ type Damage struct {
 	t     *sim.Thread
 	rng   *rand.Rand
 	inner snapshot.Seeder
-	old   map[clr.ThreadID]machine.State
+	old   map[clr.ThreadID]before
 	truth []machine.Frame
 	stack []byte
 	at    uint64 // address of stack
@@ -141,7 +150,7 @@ type Damage struct {
 
 // to puts the damage on w's sampler.
 func (d *Damage) to(w *sim.World, rng *rand.Rand) {
-	d.w, d.rng, d.old = w, rand.New(rand.NewPCG(rng.Uint64(), 1)), map[clr.ThreadID]machine.State{}
+	d.w, d.rng, d.old = w, rand.New(rand.NewPCG(rng.Uint64(), 1)), map[clr.ThreadID]before{}
 	w.Host.Wrap = func(s snapshot.Seeder) snapshot.Seeder {
 		d.inner = s
 		return d
@@ -165,7 +174,7 @@ func (d *Damage) Seed(c *clr.Capture) seed.Verdict {
 	d.stack, d.at = append(d.stack[:0], stack...), c.Stack.Addr
 	d.bad = st
 	d.applied = d.Kind.apply(d, &d.bad, d.stack)
-	d.old[c.Thread.ID] = st
+	d.old[c.Thread.ID] = before{st, slices.Clone(stack), c.Stack.Addr}
 	if !d.applied {
 		d.verdict, d.same = trueVerdict, true
 		return trueVerdict
@@ -291,14 +300,72 @@ func wrongThread(d *Damage, st *machine.State, _ []byte) bool {
 	return true
 }
 
+// before is what the last sample of a thread had.
+type before struct {
+	machine.State
+	stack []byte
+	at    uint64 // address of stack
+}
+
 // stale takes the registers that the thread had when it was sampled before.
 func stale(d *Damage, st *machine.State, _ []byte) bool {
 	old, ok := d.old[d.t.ID]
-	if !ok || old == *st {
+	if !ok || old.State == *st {
 		return false
 	}
-	*st = old
+	*st = old.State
 	return true
+}
+
+// mixed takes some registers from the thread's last sample, and the others from this one.
+func mixed(d *Damage, st *machine.State, _ []byte) bool {
+	old, ok := d.old[d.t.ID]
+	if !ok || old.State == *st {
+		return false
+	}
+	now := *st
+	if d.rng.IntN(2) == 0 {
+		st.PC = old.PC
+	}
+	for i := range st.R {
+		if d.rng.IntN(2) == 0 {
+			st.R[i] = old.R[i]
+		}
+	}
+	return *st != now && *st != old.State
+}
+
+// staleStack takes the copy of the stack from the thread's last sample, where the two overlap.
+func staleStack(d *Damage, _ *machine.State, stack []byte) bool {
+	old, ok := d.old[d.t.ID]
+	now := slices.Clone(stack)
+	switch {
+	case !ok:
+		return false
+	case old.at < d.at:
+		copy(stack, old.stack[min(d.at-old.at, uint64(len(old.stack))):])
+	default:
+		copy(stack[min(old.at-d.at, uint64(len(stack))):], old.stack)
+	}
+	return !slices.Equal(stack, now)
+}
+
+// anotherReturn replaces the return address of a frame by one that returns to another function.
+func anotherReturn(d *Damage, _ *machine.State, stack []byte) bool {
+	f := d.truth[d.rng.IntN(len(d.truth))].State.PC
+	for i := 0; i+8 <= len(stack); i += 8 {
+		if binary.LittleEndian.Uint64(stack[i:]) != f {
+			continue
+		}
+		for range 100 {
+			ip := d.instruction([]*image.Image{d.w.Kit.App, d.w.Kit.System, d.w.Kit.CLR, d.w.Kit.Code})
+			if im, g := d.w.Find(ip - 1); g != nil && ip != f && returned(im, g, ip) {
+				binary.LittleEndian.PutUint64(stack[i:], ip)
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // torn overwrites words of the copied stack by others of it, or by nothing.

@@ -35,6 +35,13 @@ static void ask(uint32_t op)
 	sim_store32(&sends, sim_load32(&sends) + 1);
 }
 
+/* look is Engine.lacksTimer: an answer without a timer is a refusal. */
+static void look(const struct sw_slot *s)
+{
+	if (sim_load32(&s->ask) == sim_load32(&s->answered))
+		sim_check(!sim_load32(&s->error) && sim_load32(&s->timer), "a request is answered early, or with another operation");
+}
+
 static int was_sent(void *n) { return *(uint32_t *)n != 0; }
 static int both_sent(void *n) { return *(uint32_t *)n == 2; }
 
@@ -44,6 +51,8 @@ void world_thread(int i)
 		if (!ONE)
 			ask(SW_OP_SAMPLE);
 		ask(SW_OP_ARM);
+		if (ONE)
+			look(slots(sw_shared));
 		return;
 	}
 	if (ONE)
