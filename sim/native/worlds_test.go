@@ -124,6 +124,15 @@ var worlds = []world{
 			{"the end of a thread does not wait for a window", "threads.c",
 				[][2]string{{"\twhile (__atomic_load_n(&window_open, __ATOMIC_SEQ_CST))\n\t\tsw_sleep_us(100);\n", ""}}, gone},
 		}},
+	{name: "claim, the table is copied", file: "claim", from: host,
+		defines:  []string{"NEXT_ID=2", "NEXT_TID=12", "COPY=1"},
+		outcomes: []string{"one", "three", "two"}, races: []string{"claim atomic - sw_threads_copy plain"},
+		faults: []fault{
+			{"a thread is listed relaxed", "threads.c",
+				weaken("__atomic_store_n(&t->tid, tid, __ATOMIC_RELEASE)", "__ATOMIC_RELEASE"), "race"},
+			{"the list is read relaxed", "threads.c", [][2]string{{"tid, __ATOMIC_ACQUIRE) == 0)", "tid, __ATOMIC_RELAXED) == 0)"}}, "race"},
+			{"used is raised by a store", "threads.c", [][2]string{{"while (n < i + 1 && !__atomic_compare_exchange_n(&used, &n, i + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))\n\t\t\t;", "if (n < i + 1)\n\t\t\t__atomic_store_n(&used, i + 1, __ATOMIC_RELEASE);"}}, "not listed"},
+		}},
 	{name: "ids, the system's number again", file: "owners", from: client,
 		defines: []string{"NEXT=11", "OTHER=0"}, outcomes: []string{"new", "none", "old"},
 		faults: []fault{
@@ -207,6 +216,12 @@ var worlds = []world{
 			{"the next recording forgets it (the old source)", "start.c",
 				[][2]string{{"\tif (parked == (int)h->real_time)\n\t\ta.handler",
 					"\tif (h->real_sent)\n\t\ta.handler"}}, killed},
+		}},
+	{name: "a real-time signal of a timer", file: "unrelay",
+		defines: []string{"BY_RELAY=0", "AGAIN=0", "TIMER=1"}, outcomes: []string{"taken, kept"},
+		faults: []fault{
+			{"only the tool's signals are ignored", "start.c",
+				[][2]string{{" || h->timer_signal == h->real_time)", ")"}}, killed},
 		}},
 	{name: "another recording, the tool is gone", file: "restart", defines: []string{"LEFT=0"},
 		outcomes: []string{"begins", "does not begin"}, races: lateHandler,
@@ -414,7 +429,12 @@ var worlds = []world{
 			{"a withdrawn read is answered", "read.c",
 				[][2]string{{"if (!__atomic_compare_exchange_n(&r->state, &state, state - SW_READ_ASKED + SW_READ_TAKEN, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))\n\t\t\tcontinue;", "__atomic_store_n(&r->state, state - SW_READ_ASKED + SW_READ_TAKEN, __ATOMIC_RELEASE);"}}, "another read"},
 		}},
-	{name: "signals one by one", file: "signals", outcomes: []string{""}},
+	{name: "signals one by one", file: "signals", outcomes: []string{""},
+		faults: []fault{
+			{"the process is restored before its timers end", "handler.c",
+				[][2]string{{"\tdisarm_all(h);\n\tif (first)\n\t\tsw_put_back(h);\n",
+					"\tif (first)\n\t\tsw_put_back(h);\n\tdisarm_all(h);\n"}}, "before its timers end"},
+		}},
 	{name: "bounds of a stack", file: "bounds", defines: []string{"ALT=0"},
 		outcomes: []string{"checked", "without a check"},
 		faults: []fault{

@@ -2,12 +2,16 @@
  * and another begins. NEXT_ID and NEXT_TID are the new thread's numbers. The runtime may reuse the
  * id (1), and the system the tid (11).
  * WINDOW 1: the sampler opens a window instead, as on Linux.
- * MOVES 1: the managed thread does not end, but continues in another system thread. */
+ * MOVES 1: the managed thread does not end, but continues in another system thread.
+ * COPY 1: the sampler copies the table of threads, while two more threads begin. */
 #ifndef WINDOW
 #define WINDOW 0
 #endif
 #ifndef MOVES
 #define MOVES 0
+#endif
+#ifndef COPY
+#define COPY 0
 #endif
 #include "native.h"
 
@@ -69,6 +73,15 @@ UNSEEN static void walk(void)
 	sim_outcome(walks ? "walked" : "refused");
 }
 
+UNSEEN static int copy(void)
+{
+	struct sw_thread out[3];
+	int n = sw_threads_copy(out, 3);
+	for (int i = 0; i < n; i++)
+		sim_check(out[i].handle == out[i].tid, "a thread is listed before its stack is known");
+	return n;
+}
+
 UNSEEN static void destroy(void)
 {
 	sw_thread_destroyed(1);
@@ -80,7 +93,11 @@ UNSEEN static void destroy(void)
 
 void world_thread(int i)
 {
-	if (i == 0)
+	if (COPY && i)
+		begin((uint64_t)(i + 1), (uint32_t)(i + 11));
+	else if (COPY)
+		sim_outcome((const char *[]){"", "one", "two", "three"}[copy()]);
+	else if (i == 0)
 		walk();
 	else if (i == 1 && MOVES)
 		sw_thread_assigned(1, NEXT_TID);
@@ -93,6 +110,7 @@ void world_thread(int i)
 UNSEEN void world_end(void)
 {
 	const struct sw_thread *t = sw_thread_of(NEXT_ID);
+	sim_check(!COPY || copy() == 3, "a thread is not listed");
 	sim_check(t && t->tid == NEXT_TID && t->handle == NEXT_TID, "a thread has lost its handle");
-	sim_check(MOVES || !t->name[0], "a thread has the name of the one before");
+	sim_check(MOVES || !t || !t->name[0], "a thread has the name of the one before");
 }

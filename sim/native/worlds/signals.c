@@ -4,7 +4,11 @@
 #include "handler.c"
 #include "handler.h"
 
-void sw_put_back(struct sw_header *h) { (void)h; }
+UNSEEN void sw_put_back(struct sw_header *h)
+{
+	sim_check(!h->timers && !sim_timers[sim_made - 1], "the process is restored before its timers end");
+	h->left = SW_LEFT;
+}
 
 int world_threads(void) { return 1; }
 
@@ -63,7 +67,14 @@ void world_thread(int i)
 	sim_check(h->head == head && !s->timer && h->stopped == 1, "a tool that is gone is sent samples");
 	signals = h->signals;
 
-	h->left = SW_LEFT;
+	h->heartbeat = 2 * h->stale;
+	arm(h, s);
+	s->op = SW_OP_LEAVE;
+	s->ask = 3;
+	take_signal((struct info){.code = SI_QUEUE}, 0, TAG);
+	sim_check(h->left == SW_LEFT && s->answered == 3, "the recording does not end");
+	signals = h->signals;
+
 	h->ending = 1;
 	take_signal((struct info){.code = SI_QUEUE}, 0, TAG);
 	sim_check(h->signals == signals, "a recording that has ended is served");
