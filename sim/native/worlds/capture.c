@@ -104,6 +104,7 @@ UNSEEN static void answer(int i)
 	uint64_t value = sim_load64(&sent[i]) - 1;
 	if (value == NEVER)
 		return;
+	sim_check((int32_t)((uint32_t)(value >> 32) - (sim_load32(&slots[0].word) >> STATES)) <= 0, "a signal comes before its request, or finds another");
 	ucontext_t u;
 	siginfo_t info;
 	memset(&u, 0, sizeof u);
