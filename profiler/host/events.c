@@ -22,7 +22,7 @@ void sw_event_push(uint64_t kind, uint64_t a)
 		}
 		if (turn == lap && __atomic_compare_exchange_n(&head, &at, at + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
 			cells[at % SW_EVENTS].event = (struct sw_event){kind, a};
-			__atomic_store_n(&cells[at % SW_EVENTS].turn, lap + 1, __ATOMIC_RELEASE);
+			__atomic_store_n(&cells[at % SW_EVENTS].turn, lap + 1, __ATOMIC_SEQ_CST);
 			return;
 		}
 		if (turn != lap)
@@ -38,7 +38,7 @@ int sw_event_next(struct sw_event *out)
 		return 1;
 	}
 	uint64_t lap = 2 * (tail / SW_EVENTS);
-	if (__atomic_load_n(&cells[tail % SW_EVENTS].turn, __ATOMIC_ACQUIRE) != lap + 1)
+	if (__atomic_load_n(&cells[tail % SW_EVENTS].turn, __ATOMIC_SEQ_CST) != lap + 1)
 		return 0;
 	*out = cells[tail % SW_EVENTS].event;
 	__atomic_store_n(&cells[tail % SW_EVENTS].turn, lap + 2, __ATOMIC_RELEASE);
@@ -47,7 +47,9 @@ int sw_event_next(struct sw_event *out)
 }
 
 /* While the sampler resolves the names of new methods, their module must not be unloaded, because its
- * FunctionIDs would dangle. The wait is bounded, so that it cannot cause a hang. */
+ * FunctionIDs would dangle. The sampler sets resolving and then reads the events; an unloading thread reports
+ * its event and then reads resolving. These four operations are sequentially consistent, so at least one side
+ * sees the other. The wait is bounded, so that it cannot cause a hang. */
 void sw_resolve_enter(void) { __atomic_store_n(&resolving, 1, __ATOMIC_SEQ_CST); }
 void sw_resolve_leave(void) { __atomic_store_n(&resolving, 0, __ATOMIC_SEQ_CST); }
 

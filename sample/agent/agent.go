@@ -190,7 +190,7 @@ func (a *Agent) round() error {
 	if !a.choose() {
 		return nil
 	}
-	a.host.Pin()
+	a.pin()
 	a.refused = a.take.round(a, a.chosen)
 	a.host.Unpin()
 	if a.stats.due() {
@@ -198,6 +198,13 @@ func (a *Agent) round() error {
 		a.take.write(a.stream.Out)
 	}
 	return a.flush()
+}
+
+// pin holds up unloads of modules until Unpin. A module may have been unloaded since the round began, so
+// events are read again.
+func (a *Agent) pin() {
+	a.host.Pin()
+	a.events()
 }
 
 // events drains the events that application threads reported.

@@ -25,15 +25,17 @@ import (
 
 // fake is a process with one made-up stack. It stops after some rounds.
 type fake struct {
-	world    *fs.World
-	rounds   int
-	events   []EventKind
-	pinned   bool
-	unpinned int // names requested while not pinned
-	asked    int // names requested
-	lines    bool
-	cpu      uint64 // of every thread, nanoseconds
-	now      int64
+	world  *fs.World
+	rounds int
+	events []EventKind
+	// events that arrive just before the modules are pinned
+	beforePin []EventKind
+	pinned    bool
+	unpinned  int // names requested while not pinned
+	asked     int // names requested
+	lines     bool
+	cpu       uint64 // of every thread, nanoseconds
+	now       int64
 }
 
 // unreadable is memory in which every read fails.
@@ -55,7 +57,6 @@ func (f *fake) Pause(int64)                           {}
 func (f *fake) LoaderChanges() uint64                 { return 1 }
 func (f *fake) ThreadCPU(uint64) uint64               { return f.cpu }
 func (f *fake) Prime(clr.ThreadID)                    {}
-func (f *fake) Pin()                                  { f.pinned = true }
 func (f *fake) Unpin()                                { f.pinned = false }
 func (f *fake) Stopping() bool                        { return f.rounds <= 0 }
 func (f *fake) PID() uint64                           { return 77 }
@@ -85,6 +86,11 @@ func (f *fake) FunctionName(id clr.FunctionID) (name demangle.MethodName, module
 		f.unpinned++
 	}
 	return demangle.MethodName{Name: "T+<>c.<Main>b__0"}, "/app/t.dll", id != 0x1002
+}
+
+func (f *fake) Pin() {
+	f.pinned = true
+	f.events, f.beforePin = append(f.events, f.beforePin...), nil
 }
 
 func (f *fake) Event() (EventKind, bool) {
@@ -188,13 +194,17 @@ func checkMethods(t *testing.T, methods []wire.Message) {
 	}
 }
 
-// FunctionIDs become invalid with their module: after an unload, every name is requested again.
+// FunctionIDs become invalid with their module: after an unload, every name is requested again. So it is if the
+// module is unloaded just before the agent holds up unloads.
 func TestUnloadForgetsNames(t *testing.T) {
-	f := &fake{world: fs.Build(fs.Root, fs.Managed), rounds: 2}
+	f := &fake{world: fs.Build(fs.Root, fs.Managed), rounds: 3}
 	a := New(f, Config{RateHz: 1e6, Slots: 1}, func([]byte) error { return nil })
-	for i, want := range []int{1, 1, 2} {
-		if i == 2 {
+	for i, want := range []int{1, 1, 2, 3} {
+		switch i {
+		case 2:
 			f.events = []EventKind{EventModuleUnload}
+		case 3:
+			f.beforePin = []EventKind{EventModuleUnload}
 		}
 		if err := a.round(); err != nil || f.asked != want {
 			t.Errorf("round %d: asked %d names, want %d, %v", i, f.asked, want, err)

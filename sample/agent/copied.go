@@ -27,7 +27,7 @@ func (a *Agent) Copied(copies Copies, use func(*Stack)) Round {
 	a.expire()
 	if a.proven() {
 		a.use = use
-		a.host.Pin()
+		a.pin()
 		for i := range copies.Len() {
 			*a.copied = clr.Capture{}
 			if copies.At(i, a.copied) {

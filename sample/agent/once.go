@@ -40,7 +40,7 @@ func (a *Agent) Once(thread clr.ThreadID, use func(*Stack)) Round {
 	a.events()
 	a.tables.refresh(a, false)
 	if a.choose() {
-		a.host.Pin()
+		a.pin()
 		a.refused = a.take.round(a, a.chosen)
 		a.host.Unpin()
 	}

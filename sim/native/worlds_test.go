@@ -265,7 +265,7 @@ var worlds = []world{
 		outcomes: []string{"all read"},
 		faults: []fault{
 			{"turn is published relaxed", "events.c",
-				weaken("turn, lap + 1, __ATOMIC_RELEASE)", "__ATOMIC_RELEASE"), "race"},
+				weaken("turn, lap + 1, __ATOMIC_SEQ_CST)", "__ATOMIC_SEQ_CST"), "race"},
 			{"head is taken by a store", "events.c",
 				[][2]string{{"__atomic_compare_exchange_n(&head, &at, at + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)", "(__atomic_store_n(&head, at + 1, __ATOMIC_RELEASE), 1)"}}, "lost"},
 		}},
@@ -279,6 +279,14 @@ var worlds = []world{
 			{"lost is read and cleared in two steps", "events.c",
 				[][2]string{{"__atomic_exchange_n(&lost, 0, __ATOMIC_RELAXED)",
 					"__atomic_load_n(&lost, __ATOMIC_RELAXED);\n\t__atomic_store_n(&lost, 0, __ATOMIC_RELAXED)"}}, "lost"},
+		}},
+	{name: "events for the sampler, a module is unloaded", file: "news", from: host,
+		defines: []string{"EACH=1", "UNLOAD=1"}, outcomes: []string{"all read"},
+		faults: []fault{
+			{"resolving is set with release", "events.c",
+				[][2]string{{"&resolving, 1, __ATOMIC_SEQ_CST", "&resolving, 1, __ATOMIC_RELEASE"}}, "are named"},
+			{"turn is published with release (the old source)", "events.c",
+				[][2]string{{"lap + 1, __ATOMIC_SEQ_CST", "lap + 1, __ATOMIC_RELEASE"}}, "are named"},
 		}},
 	{name: "watchdog", file: "watch", from: host, defines: []string{"CLR=0", "SAME=0"},
 		outcomes: []string{"", "first let go", "second let go"},

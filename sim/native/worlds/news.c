@@ -1,15 +1,27 @@
-/* profiler/host/events.c: two threads report events to the sampler through a ring of two cells. */
+/* profiler/host/events.c: two threads report events to the sampler through a ring of two cells.
+ * UNLOAD 1: one thread unloads a module, while the sampler resolves names. */
+#ifndef UNLOAD
+#define UNLOAD 0
+#endif
 #include "native.h"
 
 #include "platform.h"
 #define SW_EVENTS 2
 #include "events.c"
 
-enum { WRITERS = 2, READS = 2 };
+enum { WRITERS = UNLOAD ? 1 : 2, READS = 2 };
 static int got[WRITERS * EACH + 1];
 static uint64_t dropped;
+static uint32_t unloaded;
 
-int sw_wait_flag(int *flag, int value, unsigned ms) { return (void)flag, (void)value, (void)ms, 0; }
+static int is_over(void *a) { return (void)a, !resolving; }
+int sw_wait_flag(int *flag, int value, unsigned ms)
+{
+	(void)value, (void)ms;
+	while (__atomic_load_n(flag, __ATOMIC_SEQ_CST))
+		sim_wait(flag, sizeof *flag, "wait for the names", is_over, 0);
+	return 1;
+}
 
 int world_threads(void) { return WRITERS + 1; }
 
@@ -18,6 +30,10 @@ UNSEEN void world_reset(void)
 	sim_watch(cells, sizeof cells);
 	sim_watch(&head, sizeof head);
 	sim_watch(&lost, sizeof lost);
+	sim_watch(&resolving, sizeof resolving);
+	sim_watch(&unloaded, sizeof unloaded);
+	resolving = 0;
+	unloaded = 0;
 	for (int i = 0; i < SW_EVENTS; i++)
 		cells[i].turn = cells[i].event.kind = cells[i].event.a = 0;
 	head = tail = lost = dropped = 0;
@@ -39,9 +55,24 @@ UNSEEN static int take(void)
 	return 1;
 }
 
+/* resolve is Agent.pin: it reads the events after it has announced itself. */
+UNSEEN static void resolve(void)
+{
+	sw_resolve_enter();
+	if (!take())
+		sim_check(!sim_load32(&unloaded), "a module is unloaded while its methods are named");
+	sw_resolve_leave();
+}
+
 void world_thread(int i)
 {
-	if (i < WRITERS)
+	if (UNLOAD && i) {
+		resolve();
+	} else if (UNLOAD) {
+		sw_event_push(SW_EVENT_JIT, 1);
+		sw_resolve_wait();
+		sim_store32(&unloaded, 1);
+	} else if (i < WRITERS)
 		for (int k = 0; k < EACH; k++)
 			sw_event_push(SW_EVENT_JIT, (uint64_t)(i * EACH + k + 1));
 	else

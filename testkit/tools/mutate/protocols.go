@@ -250,7 +250,7 @@ func protocolThreads() []Fault {
 			"\t\treturn 1;\n\tsw_release();\n", "\t\treturn 1;\n"),
 		t("threads-old-name", "a thread has its predecessor's name", "\t\tt->name[0] = 0;\n", ""),
 		e("order-lap-relaxed", "an event is read before its turn",
-			"if (__atomic_load_n(&cells[tail % SW_EVENTS].turn, __ATOMIC_ACQUIRE) != lap + 1)",
+			"if (__atomic_load_n(&cells[tail % SW_EVENTS].turn, __ATOMIC_SEQ_CST) != lap + 1)",
 			"if (__atomic_load_n(&cells[tail % SW_EVENTS].turn, __ATOMIC_RELAXED) != lap + 1)"),
 		e("events-lap", "a cell is free a lap early", "turn, lap + 2, __ATOMIC_RELEASE",
 			"turn, lap, __ATOMIC_RELEASE"),
