@@ -365,6 +365,12 @@ var worlds = []world{
 			{"a round is not waited for", "sampler_amd64.c",
 				[][2]string{{"ms < LONGEST_ROUND_MS && __atomic_load_n(&inside",
 					"0 && __atomic_load_n(&inside"}}, "is closed"},
+			{"a round is stopped after the wait", "sampler_amd64.c", [][2]string{
+				{"\tsw_stop(); /* a running round ends after the current thread */\n", ""},
+				{"ms++)\n\t\tsw_sleep_us(1000);\n", "ms++)\n\t\tsw_sleep_us(1000);\n\tsw_stop();\n"}}, "not stopped"},
+			{"the next stack is taken outside", "sampler_amd64.c", [][2]string{
+				{"\tif (next_stack < sw_stack_count)\n", "\t__atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);\n\tif (next_stack < sw_stack_count)\n"},
+				{"next_stack++];\n\t__atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);\n", "next_stack++];\n"}}, "race"},
 			{"state is closed with release", "sampler_amd64.c",
 				[][2]string{{"&state, &open, ENDED, 0, __ATOMIC_SEQ_CST",
 					"&state, &open, ENDED, 0, __ATOMIC_RELEASE"}}, ""},

@@ -41,7 +41,7 @@ void sw_resolve_wait(void) { unloads += unloads; }
 static int is_outside(void *word) { return !*(uint64_t *)word; }
 static int has_body(void *word) { return (void)word, body != 0; }
 static int has_begun(void *word) { return *(int *)word; }
-void sw_sleep_us(unsigned us) { (void)us, sim_wait(&inside, sizeof inside, "wait for the round", is_outside, &inside); }
+void sw_sleep_us(unsigned us) { (void)us, sim_check(sim_load32(&stopping), "a round is waited for but not stopped"), sim_wait(&inside, sizeof inside, "wait for the round", is_outside, &inside); }
 
 int sw_wait_flag(int *flag, int value, unsigned ms)
 {
@@ -92,6 +92,7 @@ UNSEEN void world_reset(void)
 	sim_watch(&body, sizeof body);
 	sim_watch(&seen, sizeof seen);
 	sim_watch(&sw_stack_count, sizeof sw_stack_count);
+	sim_watch(&next_stack, sizeof next_stack);
 }
 
 static int take(void)
@@ -119,7 +120,10 @@ void world_thread(int i)
 		sim_wait(&body, sizeof body, "wait for the opener", has_body, 0);
 		((void (*)(void))sim_load64((uint64_t *)&body))();
 	} else {
+		const seedwalk_stack *s;
 		take();
+		if (i == 1)
+			seedwalk_sampler_next(&s);
 	}
 }
 
