@@ -194,8 +194,8 @@ func checkMethods(t *testing.T, methods []wire.Message) {
 	}
 }
 
-// FunctionIDs become invalid with their module: after an unload, every name is requested again. So it is if the
-// module is unloaded just before the agent holds up unloads.
+// FunctionIDs become invalid with their module. After an unload, every name is requested again, also if it
+// happens just before the agent holds up unloads.
 func TestUnloadForgetsNames(t *testing.T) {
 	f := &fake{world: fs.Build(fs.Root, fs.Managed), rounds: 3}
 	a := New(f, Config{RateHz: 1e6, Slots: 1}, func([]byte) error { return nil })

@@ -189,3 +189,22 @@ func TestTimeOfVisit(t *testing.T) {
 		e.Kernel.Shut(k)
 	}
 }
+
+// A held sample whose walk needs registers is not sent. The next sample of the thread gets its time. At the
+// end of the recording there is no next sample.
+func TestHeldWithoutRegisters(t *testing.T) {
+	for _, ending := range []bool{false, true} {
+		e, _, _, _ := asking(t)
+		var out bytes.Buffer
+		e.Stream.To, e.Plain, e.Ending, e.Walker.Code = &out, true, ending, opaque{}
+		k := &threads.Task{TID: 77, Stat: -1, Place: -1, Slot: -1, Unsampled: 4}
+		e.Tasks[77] = k
+		e.WalkLater(&sampler.Sample{Capture: walk.Capture{TID: 77, Partial: true, Low: 0x7000, High: 0x8000,
+			Regs:  walk.StoppedAt(e.Target.Arch, 0x7000, 0x4000),
+			Stack: memory.Run{Addr: 0x7000, Data: make([]byte, 64)}}, Wall: 3})
+		e.Stream.Push()
+		sent := len(said(out.Bytes()))
+		expect.True(t, sent == 1 == ending && k.Unsampled == 7 == !ending,
+			"ending %v: %d samples, unsampled %d", ending, sent, k.Unsampled)
+	}
+}
