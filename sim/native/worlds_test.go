@@ -130,7 +130,8 @@ var worlds = []world{
 		faults: []fault{
 			{"a thread is listed relaxed", "threads.c",
 				weaken("__atomic_store_n(&t->tid, tid, __ATOMIC_RELEASE)", "__ATOMIC_RELEASE"), "race"},
-			{"the list is read relaxed", "threads.c", [][2]string{{"tid, __ATOMIC_ACQUIRE) == 0)", "tid, __ATOMIC_RELAXED) == 0)"}}, "race"},
+			{"the list is read relaxed", "threads.c",
+				weaken("tid, __ATOMIC_ACQUIRE) == 0)", "__ATOMIC_ACQUIRE"), "race"},
 			{"used is raised by a store", "threads.c", [][2]string{{"while (n < i + 1 && !__atomic_compare_exchange_n(&used, &n, i + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))\n\t\t\t;", "if (n < i + 1)\n\t\t\t__atomic_store_n(&used, i + 1, __ATOMIC_RELEASE);"}}, "not listed"},
 		}},
 	{name: "ids, the system's number again", file: "owners", from: client,
@@ -284,7 +285,8 @@ var worlds = []world{
 		defines: []string{"EACH=1", "UNLOAD=1"}, outcomes: []string{"all read"},
 		faults: []fault{
 			{"resolving is set with release", "events.c",
-				[][2]string{{"&resolving, 1, __ATOMIC_SEQ_CST", "&resolving, 1, __ATOMIC_RELEASE"}}, "are named"},
+				[][2]string{{"&resolving, 1, __ATOMIC_SEQ_CST", "&resolving, 1, __ATOMIC_RELEASE"}},
+				"are named"},
 			{"turn is published with release (the old source)", "events.c",
 				[][2]string{{"lap + 1, __ATOMIC_SEQ_CST", "lap + 1, __ATOMIC_RELEASE"}}, "are named"},
 		}},
@@ -367,7 +369,8 @@ var worlds = []world{
 					"0 && __atomic_load_n(&inside"}}, "is closed"},
 			{"a round is stopped after the wait", "sampler_amd64.c", [][2]string{
 				{"\tsw_stop(); /* a running round ends after the current thread */\n", ""},
-				{"ms++)\n\t\tsw_sleep_us(1000);\n", "ms++)\n\t\tsw_sleep_us(1000);\n\tsw_stop();\n"}}, "not stopped"},
+				{"ms++)\n\t\tsw_sleep_us(1000);\n",
+					"ms++)\n\t\tsw_sleep_us(1000);\n\tsw_stop();\n"}}, "not stopped"},
 			{"the next stack is taken outside", "sampler_amd64.c", [][2]string{
 				{"\tif (next_stack < sw_stack_count)\n", "\t__atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);\n\tif (next_stack < sw_stack_count)\n"},
 				{"next_stack++];\n\t__atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);\n", "next_stack++];\n"}}, "race"},
