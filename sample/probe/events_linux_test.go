@@ -32,7 +32,7 @@ func TestEvents(t *testing.T) {
 	say("start 1 c000000c001 5 0")
 	say("initialize 0")
 	say("started by the caller 1")
-	beating := f.beating()
+	stop := f.beating()
 	lines.Scan()
 	if s := lines.Text(); s == "delivered 2" {
 		t.Skip("SKIPPED-CHECK: there is no seccomp here")
@@ -63,7 +63,7 @@ func TestEvents(t *testing.T) {
 	f.EndEvents()
 	r.in.Write([]byte("\n"))
 	say("stopped by another 1, detached 1, else 0")
-	close(beating)
+	stop()
 }
 
 // startRuntime runs testdata/runtime.c.
@@ -89,10 +89,11 @@ func TestEventsToolGone(t *testing.T) {
 		"it says %q", r.lines.Text())
 }
 
-// beating keeps the heartbeat current.
-func (f *File) beating() chan struct{} {
-	done := make(chan struct{})
+// beating keeps the heartbeat current until stop is called. The file may be closed then.
+func (f *File) beating() (stop func()) {
+	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
+		defer close(ended)
 		for {
 			select {
 			case <-done:
@@ -102,7 +103,10 @@ func (f *File) beating() chan struct{} {
 			}
 		}
 	}()
-	return done
+	return func() {
+		close(done)
+		<-ended
+	}
 }
 
 // records checks the records of the first thread.
@@ -166,7 +170,7 @@ func caughtBy(t *testing.T, pid int) string {
 func TestEndByAnyThread(t *testing.T) {
 	t.Parallel()
 	r := startRuntime(t)
-	defer close(r.f.beating())
+	defer r.f.beating()()
 	for r.lines.Scan() && !strings.HasPrefix(r.lines.Text(), "delivered") {
 	}
 	pid := r.cmd.Process.Pid

@@ -59,7 +59,7 @@ func TestRelay(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r, tell := startFaults(t)
-			defer close(r.f.beating())
+			defer r.f.beating()()
 			pid := r.cmd.Process.Pid
 			if _, left := r.f.Relay(blockedBy(t, pid)); left {
 				t.Fatal("before any fault the thread is said to be left")

@@ -87,7 +87,7 @@ func toolEnd(t *testing.T, l *net.UnixListener, pid int, events uint32, least ti
 func TestReach(t *testing.T) {
 	t.Parallel()
 	r, tell := startFaults(t)
-	defer close(r.f.beating())
+	defer r.f.beating()()
 	tid, err := strconv.Atoi(tell("d"))
 	must.True(t, err == nil && tid != 0, "%v %v", tid, err)
 	slot, err := r.f.Slot(uint32(tid))
