@@ -207,6 +207,13 @@ var worlds = []world{
 			{"the next recording forgets it (the old source)", "relay.c",
 				[][2]string{{"\tif (stays ||", "\tif ("}, {"\t\tstays = 1;\n", "\t\treturn;\n"}}, killed},
 		}},
+	{name: "a signal by the relay, it ends the recording", file: "unrelay",
+		defines:  []string{"BY_RELAY=1", "AGAIN=0", "LEAVES=1"},
+		outcomes: []string{"taken, put back"}, faults: []fault{
+			{"relayed is counted after the handler", "relay.c", [][2]string{
+				{"\t__atomic_fetch_add(&h->relayed, 1, __ATOMIC_ACQ_REL);\n", ""},
+				{"\tsw_handler(sig, si, uc);\n}", "\tsw_handler(sig, si, uc);\n\t__atomic_fetch_add(&h->relayed, 1, __ATOMIC_ACQ_REL);\n}"}}, "stays"},
+		}},
 	{name: "a real-time signal, the recording ends", file: "unrelay",
 		defines: []string{"BY_RELAY=0", "AGAIN=0"}, outcomes: endings[:3], faults: []fault{
 			oldTool, lateTool,

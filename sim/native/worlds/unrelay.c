@@ -13,6 +13,9 @@
 #ifndef LATE
 #define LATE 0 /* the tool counts the signal after it has looked */
 #endif
+#ifndef LEAVES
+#define LEAVES 0 /* the signal itself asks its thread to end the recording */
+#endif
 #ifndef TIMER
 #define TIMER 0 /* the signal is a timer's: SIGURG was not free, and nobody counts it */
 #endif
@@ -51,6 +54,8 @@ UNSEEN void world_reset(void)
 		sim_actions[SIGURG].handler = (uint64_t)others_handler;
 	sw_shared = (struct sw_header *)files[0];
 	take_signals(sw_shared);
+	if (LEAVES)
+		slots(sw_shared)[0] = (struct sw_slot){.tid = 1002, .op = SW_OP_LEAVE, .ask = 1};
 	if (OTHER)
 		sim_actions[SIG].handler = (uint64_t)others_handler;
 }
@@ -118,7 +123,8 @@ void world_thread(int i)
 		tool();
 		break;
 	case 1:
-		sw_end(sw_shared);
+		if (!LEAVES)
+			sw_end(sw_shared);
 		if (AGAIN)
 			again();
 		break;
@@ -131,5 +137,6 @@ UNSEEN void world_end(void)
 {
 	uint64_t handler = sim_actions[SIG].handler;
 	sim_check(!OTHER || handler == (uint64_t)others_handler, "another handler is replaced");
+	sim_check(!LEAVES || handler == (uint64_t)runtimes_handler, "the relay stays though no signal is under way");
 	sim_outcome(handler == (uint64_t)relay || handler == SIG_IGN ? " kept" : " put back");
 }
