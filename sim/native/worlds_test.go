@@ -257,6 +257,8 @@ var worlds = []world{
 		faults: []fault{
 			{"a living tool is not seen", "start.c",
 				[][2]string{{"\tif (h && !h->left && now() - h->heartbeat < h->stale)\n\t\treturn 0;", "\tif (0)\n\t\treturn 0;"}}, ""},
+			{"an end that is asked early is forgotten", "start.c",
+				[][2]string{{"\tif (h && (e || h->ending))", "\tif (h && e)"}}, "while it begins"},
 		}},
 	{name: "session, no thread ends it", file: "ended", defines: []string{"NONE=1"},
 		outcomes: []string{"at once"}},

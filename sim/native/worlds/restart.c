@@ -110,6 +110,9 @@ UNSEEN void world_end(void)
 	struct sw_record *r = (struct sw_record *)ring(h);
 	uint8_t *stack = (uint8_t *)(r + 1) + SW_MAX_EXTRA;
 	if (begins == 2) {
+		h->left = 0;
+		h->ending = 1;
+		sim_check(begun(h, -1, 0) == -2 && h->left == SW_LEFT, "a recording that is ended while it begins goes on");
 		sim_outcome("does not begin");
 		return;
 	}
