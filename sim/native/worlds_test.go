@@ -495,6 +495,13 @@ var worlds = []world{
 				[][2]string{{"uint32_t ask = __atomic_load_n(&s->ask, __ATOMIC_ACQUIRE);",
 					"uint32_t ask = __atomic_load_n(&s->ask, __ATOMIC_RELAXED);"}}, "race"},
 		}},
+	{name: "a thread's next event", file: "clock", outcomes: []string{"ignored", "sampled"},
+		faults: []fault{
+			{"the clock is read again (the old source)", "handler.c",
+				[][2]string{{"\tif (clock & SW_CLOCK_FIRST)\n", "\tclock = __atomic_load_n(&s->clock, __ATOMIC_ACQUIRE);\n\tif (clock & SW_CLOCK_FIRST)\n"}}, "event is lost"},
+			{"the first overflow is noted by a store", "handler.c",
+				[][2]string{{"__atomic_compare_exchange_n(&s->clock, &clock, clock & ~(uint32_t)SW_CLOCK_FIRST, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)", "__atomic_store_n(&s->clock, clock & ~(uint32_t)SW_CLOCK_FIRST, __ATOMIC_RELAXED)"}}, "event is lost"},
+		}},
 	{name: "a slot's next thread", file: "reap", defines: []string{"REAPERS=1", "CALLS=2", "DEAD=1"},
 		outcomes: []string{"given", "not yet"},
 		faults: []fault{

@@ -33,11 +33,11 @@ uint64_t sw_checked(void *to, uint64_t from, uint64_t n)
 	return r < 0 ? 0 : (uint64_t)r;
 }
 
-/* overflowed reports whether a signal is the overflow of a slot's perf event. */
-static int overflowed(const struct sw_slot *s, const struct info *si)
+/* overflowed returns the clock of a slot if a signal is the overflow of its perf event, else 0. */
+static uint32_t overflowed(const struct sw_slot *s, const struct info *si)
 {
-	uint32_t file = __atomic_load_n(&s->clock, __ATOMIC_ACQUIRE) & SW_CLOCK_FILE;
-	return si->code == POLL_IN && file && file == (uint32_t)si->value + 1;
+	uint32_t clock = __atomic_load_n(&s->clock, __ATOMIC_ACQUIRE), file = clock & SW_CLOCK_FILE;
+	return si->code == POLL_IN && file && file == (uint32_t)si->value + 1 ? clock : 0;
 }
 
 /* find returns the slot that the signal's cookie names. A signal without a cookie (an event's overflow, or
@@ -246,10 +246,10 @@ static int kept(uint32_t n, uint32_t tid, uint64_t time)
 	return !n || x >> 52 < n;
 }
 
-/* expired takes the sample of an event's overflow. The event belongs to the tool and ends with it. */
-static void expired(struct sw_header *h, struct sw_slot *s, const struct frame *uc, uint64_t entry)
+/* expired takes the sample of an event's overflow. The event belongs to the tool and ends with it. The tool may
+ * have given the slot another event since clock was read. */
+static void expired(struct sw_header *h, struct sw_slot *s, uint32_t clock, const struct frame *uc, uint64_t entry)
 {
-	uint32_t clock = __atomic_load_n(&s->clock, __ATOMIC_ACQUIRE);
 	if (clock & SW_CLOCK_FIRST)
 		__atomic_compare_exchange_n(&s->clock, &clock, clock & ~(uint32_t)SW_CLOCK_FIRST, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	else if (!kept(clock >> SW_CLOCK_BITS, s->tid, entry))
@@ -320,8 +320,9 @@ static void handle(struct sw_header *h, const struct info *si, const struct fram
 	__atomic_fetch_add(&h->signals, 1, __ATOMIC_RELAXED);
 	uint32_t ask = __atomic_load_n(&s->ask, __ATOMIC_ACQUIRE);
 	int asked = ask != s->answered;
-	if (overflowed(s, si)) /* one SIGURG may also carry the tool's request, since it does not queue */
-		expired(h, s, uc, entry);
+	uint32_t clock = overflowed(s, si);
+	if (clock) /* one SIGURG may also carry the tool's request, since it does not queue */
+		expired(h, s, clock, uc, entry);
 	if (asked)
 		obey(h, s, uc, entry);
 	else if (si->code == SI_TIMER && !abandoned(h, entry))
