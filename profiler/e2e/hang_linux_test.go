@@ -54,6 +54,8 @@ func TestHang(t *testing.T) {
 		mode, kind, says string
 	}{
 		{"two-locks", "deadlock", `which thread`},
+		{"joins", "deadlock", "waits for the end of thread"},
+		{"join-lock", "deadlock", "waits for the end of thread"},
 		{"limit", "deadlock", "2 threads wait for each other"},
 		{"mutex", "deadlock", "3 threads wait for each other"},
 		{"abandoned", "abandoned", " held when it ended"},

@@ -69,6 +69,24 @@ public static class Hang
 		Start("second", () => Both(B, A, held, limit));
 	}
 
+	// Two threads wait for each other's end, or a thread holds the lock that the thread needs whose end it awaits.
+	static void Joins(bool locks)
+	{
+		Thread first = null, second = null;
+		var begun = new Counter(2);
+		first = new Thread(() => {
+			begun.Signal(); begun.Wait();
+			if (locks) lock (A) { Begun.Signal(); second.Join(); } else { Begun.Signal(); second.Join(); }
+		}) { Name = "first" };
+		second = new Thread(() => {
+			begun.Signal(); begun.Wait();
+			Begun.Signal();
+			if (locks) { Thread.Sleep(100); lock (A) { } } else first.Join();
+		}) { Name = "second" };
+		Begun.AddCount(); Begun.AddCount();
+		first.Start(); second.Start();
+	}
+
 	static void Owner(Counter held, Counter end)
 	{
 		var owner = new Thread(() => { Monitor.Enter(A); held.Signal(); end.Wait(); });
@@ -224,7 +242,8 @@ public static class Hang
 	static void Main(string[] args)
 	{
 		var modes = new Dictionary<string, Action> {
-			{ "two-locks", () => TwoLocks(-1) }, { "limit", () => TwoLocks(600000) },
+			{ "two-locks", () => TwoLocks(-1) }, { "joins", () => Joins(false) }, { "join-lock", () => Joins(true) },
+			{ "limit", () => TwoLocks(600000) },
 			{ "mutex", Mutex }, { "upgrade", Upgrade }, { "writer", Writer }, { "lost", Lost },
 			{ "starve", () => Starve(() => Later().Wait()) }, { "starve-event", StarveByEvent },
 			{ "all", All }, { "pulse", Pulse }, { "circle", () => Circle(false) }, { "circle-any", () => Circle(true) },

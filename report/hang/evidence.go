@@ -75,6 +75,9 @@ func (j *judge) does(t *Thread) string {
 	}
 	w, by := t.Wait()
 	// A thread that crashed waits for the createdump that it has started.
+	if t.Joins != 0 {
+		return fmt.Sprintf("waits for the end of %s%s", j.who(t.Joins), at)
+	}
 	if t.Signal != "" && (w == NoWait || w == Child) {
 		return "received " + t.Signal + at
 	}

@@ -23,6 +23,7 @@ var (
 	inTask = stack("pthread_cond_wait", "Monitor_Wait", "System.Threading.Monitor.Wait(object, int)",
 		"System.Threading.ManualResetEventSlim.Wait", "System.Threading.Tasks.Task.InternalWaitCore",
 		"System.Threading.Tasks.Task.Wait()", "App.Get")
+	inJoin    = stack("__futex_abstimed_wait_common", "", "System.Threading.Thread.Join()", "App.Stop")
 	inCollect = stack("clock_nanosleep", "__nanosleep", "", "GCInterface_Collect",
 		"System.GC.Collect()", "App.Clean")
 	workerLoop = stack("System.Threading.PortableThreadPool.WorkerThread.WorkerThreadStart")
@@ -82,6 +83,16 @@ func TestJudge(t *testing.T) {
 			"deadlock", true, "thread 1 waits for a task (System.Threading.Tasks.Task.Wait()), in App.Get: " +
 				"App.A <- App.Main (waits in a circle) " +
 				"2 pending chains: App.A <- App.B <- App.A (waits in a circle)"},
+		{"two threads that join each other", Process{Threads: []Thread{{TID: 1, Frames: inJoin, Joins: 2},
+			{TID: 2, Name: "b", Frames: inJoin, Joins: 1}}},
+			"deadlock", true, `thread 1 waits for the end of thread 2 "b", in App.Stop`},
+		{"a join and a lock", Process{Threads: []Thread{{TID: 1, Frames: inJoin, Joins: 2},
+			{TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}},
+			"deadlock", true, "thread 1 waits for the end of thread 2"},
+		{"a join of a thread that reads", Process{Threads: []Thread{{TID: 1, Frames: inJoin, Joins: 2},
+			{TID: 2, Frames: inRead}}}, "waiting", false, "thread 1 waits for the end of thread 2, in App.Stop"},
+		{"a join that has gone on", Process{Threads: []Thread{{TID: 1, Frames: inJoin, Joins: 2, Ran: true},
+			{TID: 2, Frames: inJoin, Joins: 1}}}, "nothing", false, ""},
 		{"a thread that waits for itself", Process{Threads: []Thread{{TID: 1, Frames: inMonitor,
 			Lock: Lock{Kind: "pthread mutex", At: "0x1", Owner: 1}}}},
 			"deadlock", true, "a lock that it holds itself"},

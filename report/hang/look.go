@@ -33,6 +33,7 @@ type Thread struct {
 	Suspends    bool    // in both snapshots it was stopping all other threads, mostly for a collection
 	Blocks      Wait    // what it waits for in a system call, NoWait if it is in none that waits
 	Limited     bool    // that wait has a time limit; false if that is unknown
+	Joins       uint32  // the thread whose end it waits for, 0 if none is certain
 	Signal      string  // in a core, the signal that the thread crashed with
 }
 

@@ -99,15 +99,24 @@ func (j *judge) next(t *Thread) *Thread {
 	return j.by[t.Lock.Owner]
 }
 
-// deadlock finds threads that each wait for a lock that the next one holds. If one of them waits with a time
-// limit, the circle ends by itself and is no hang.
+// awaited returns next, or the thread whose end a still thread waits for. The other rules do not use it: many
+// programs wait for the end of a thread that waits for work.
+func (j *judge) awaited(t *Thread) *Thread {
+	if t != nil && !t.Ran && t.Joins != 0 {
+		return j.by[t.Joins]
+	}
+	return j.next(t)
+}
+
+// deadlock finds threads that each wait for the next one: for a lock that it holds, or for its end. If one of
+// them waits with a time limit, the circle ends by itself and is no hang.
 func (j *judge) deadlock() {
 	for i := range j.p.Threads {
 		first := &j.p.Threads[i]
 		var ring []uint32
 		var lines []string
 		at := first
-		for ; at != nil && len(ring) <= len(j.p.Threads); at = j.next(at) {
+		for ; at != nil && len(ring) <= len(j.p.Threads); at = j.awaited(at) {
 			if at == first && len(ring) > 0 {
 				break
 			}

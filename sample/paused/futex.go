@@ -19,11 +19,12 @@ const (
 	Monitor               // a managed object that is locked
 	SlimLock              // a System.Threading.Lock
 	ReaderWriter          // a ReaderWriterLockSlim
+	ThreadEnd             // no lock: the end of a thread (Thread.Join)
 )
 
 func (k LockKind) String() string {
 	return [...]string{"", "pthread mutex", "priority-inheriting futex", "monitor",
-		"System.Threading.Lock", "reader-writer lock"}[k]
+		"System.Threading.Lock", "reader-writer lock", "end of a thread"}[k]
 }
 
 // Lock is the lock that a thread waits for. Owner is 0 if no owner is proven. Ended reports that the owner

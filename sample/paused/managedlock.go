@@ -17,15 +17,19 @@ type managedLock struct {
 	owners  []string // fields that hold the owner
 	unowned uint32   // their value without an owner
 	kernel  bool     // the fields hold the kernel's thread number, otherwise the runtime's
+	ends    string   // field that holds the Thread whose end is awaited, instead of owners
 }
 
 // managedLocks are the locks that are managed objects.
 //
 // Source: dotnet/runtime release/9.0, System.Private.CoreLib Lock.cs, ReaderWriterLockSlim.cs.
 var managedLocks = []managedLock{
-	{SlimLock, "System.Threading.Lock", "System.Threading.Lock.", []string{"_owningThreadId"}, 0, true},
+	{SlimLock, "System.Threading.Lock", "System.Threading.Lock.", []string{"_owningThreadId"}, 0, true, ""},
 	{ReaderWriter, "System.Threading.ReaderWriterLockSlim", "System.Threading.ReaderWriterLockSlim.",
-		[]string{"_writeLockOwnerId", "_upgradeLockOwnerId"}, 1<<32 - 1, false},
+		[]string{"_writeLockOwnerId", "_upgradeLockOwnerId"}, 1<<32 - 1, false, ""},
+	// The runtime keeps the joined object on the stack during the wait. If only one is there, it is that one.
+	{ThreadEnd, "System.Threading.Thread", "System.Threading.Thread.Join", nil, 0, false,
+		"_DONT_USE_InternalThread"},
 }
 
 // managedWaiter is a thread that waits for one of managedLocks, with its stack up to the
@@ -136,8 +140,8 @@ func (t locks) lockIn(heap *objects.Heap, types *objects.Types,
 			continue
 		}
 		o, is := types.Load(t.Mem, at)
-		if !is || !o.Type.Is(w.lock.typ) {
-			continue
+		if !is || !o.Type.Is(w.lock.typ) || w.lock.ends != "" && t.threadAt(o.Field(w.lock.ends)) == w.tid {
+			continue // the waiting thread's own object may be there too
 		}
 		if ok {
 			return found, false
@@ -153,6 +157,9 @@ func (t locks) lockIn(heap *objects.Heap, types *objects.Types,
 func (t locks) ownerOf(o *objects.Object, w *managedWaiter) (owner uint32, ended bool) {
 	if o.Type == nil {
 		return 0, false
+	}
+	if w.lock.ends != "" {
+		return t.threadAt(o.Field(w.lock.ends)), false
 	}
 	for _, name := range w.lock.owners {
 		id := o.Uint32(name)
@@ -171,6 +178,16 @@ func (t locks) ownerOf(o *objects.Object, w *managedWaiter) (owner uint32, ended
 		}
 	}
 	return 0, false
+}
+
+// threadAt returns the thread whose Thread of the runtime is at an address, 0 if no living thread's is.
+func (t locks) threadAt(object uint64) uint32 {
+	for tid, at := range t.Threads.Objects {
+		if at == object {
+			return tid
+		}
+	}
+	return 0
 }
 
 // unchanged reports whether an object still has the bytes that were read.

@@ -78,7 +78,8 @@ type Stack struct {
 	// the stack ends for this reason. Otherwise the frames below are doubtful.
 	Lacks     uint64
 	EndsThere bool
-	Lock      Lock // that the thread waits for; Locks fills it in
+	Lock      Lock   // that the thread waits for; Locks fills it in
+	Joins     uint32 // thread whose end it waits for, 0 if none is certain; Locks fills it in
 	// Cooperative: the runtime counts the thread as running managed code, so a collection waits for it. Locks
 	// sets it.
 	Cooperative bool
@@ -309,7 +310,9 @@ func (s *Process) Locks(stacks []Stack) {
 	for i := range stacks {
 		if l, ok := found[stacks[i].TID]; ok {
 			stacks[i].Lock = l
-		} else if l, ok := managed[stacks[i].TID]; ok {
+		} else if l := managed[stacks[i].TID]; l.Kind == ThreadEnd {
+			stacks[i].Joins = l.Owner
+		} else if l.Kind != NoLock {
 			stacks[i].Lock = l
 		}
 		stacks[i].Cooperative = s.target.Cooperative(stacks[i].TID)

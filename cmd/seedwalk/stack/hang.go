@@ -219,7 +219,8 @@ func processOf(v *stackView, pending *tasks.Result) *hang.Process {
 		t := &v.Threads[i]
 		byToken := t.Lock == nil && slices.Contains(pending.Limited, t.TID) // a token ends no wait for a lock
 		h := hang.Thread{TID: t.TID, Name: t.Name, Incomplete: !t.Complete, Cooperative: t.cooperative,
-			Suspends: t.suspends, Blocks: blocks[t.block], Limited: t.limited || byToken}
+			Suspends: t.suspends, Blocks: blocks[t.block], Limited: t.limited || byToken,
+			Joins: t.Joins}
 		if t.Lock != nil {
 			h.Lock = hang.Lock{Kind: t.Lock.Kind, At: t.Lock.At, Owner: t.Lock.Owner, Ended: t.Lock.Ended}
 		}

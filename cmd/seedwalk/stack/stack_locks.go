@@ -52,12 +52,15 @@ func (v *stackView) who(tid uint32) string {
 
 // writeLock writes what a thread waits for.
 func (v *stackView) writeLock(w io.Writer, t *stackThread, several bool) {
-	if t.Lock == nil {
-		return
-	}
 	who := "it"
 	if several {
 		who = v.who(t.TID)
+	}
+	if t.Joins != 0 {
+		fmt.Fprintf(w, "  (%s waits for the end of %s)\n", who, v.who(t.Joins))
+	}
+	if t.Lock == nil {
+		return
 	}
 	fmt.Fprintf(w, "  (%s waits for a %s", who, t.Lock.Kind)
 	if t.Lock.At != "" {

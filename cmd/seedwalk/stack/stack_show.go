@@ -47,6 +47,7 @@ type stackThread struct {
 	Lacks    string       `json:"lacks,omitempty"`   // the address of the memory that the core lacks
 	HeldNs   int64        `json:"held_ns,omitempty"` // how long it was stopped
 	Lock     *stackLock   `json:"waits_for,omitempty"`
+	Joins    uint32       `json:"joins,omitempty"` // the thread whose end it waits for
 	Frames   []stackFrame `json:"frames"`
 	Callers  [][]string   `json:"async_callers,omitempty"` // chains that await what the thread runs
 	Awaits   [][]string   `json:"awaits,omitempty"`        // chains that the thread blocks on
@@ -88,7 +89,7 @@ func serverGC(name string, b paused.Block) bool {
 func (v *stackView) add(p *paused.Process, s *paused.Stack, name string, held time.Duration) {
 	t := stackThread{TID: s.TID, Name: name, Complete: s.Gap == merge.GapNone, HeldNs: held.Nanoseconds(),
 		Frames: []stackFrame{}, cooperative: s.Cooperative, suspends: s.Suspends || serverGC(name, s.Block),
-		block: s.Block, limited: s.Limited}
+		block: s.Block, limited: s.Limited, Joins: s.Joins}
 	if !t.Complete {
 		t.Gap, t.GapAt = s.Gap.String(), fmt.Sprintf("%#x", s.At)
 		if i := p.Modules().Find(s.At); i >= 0 {
