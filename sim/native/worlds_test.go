@@ -173,6 +173,8 @@ var worlds = []world{
 					"if (__atomic_load_n(&s->word, __ATOMIC_ACQUIRE) >> STATES == serial && change(s, __atomic_load_n(&s->word, __ATOMIC_ACQUIRE) >> STATES, SW_ASKED, SW_CAPTURING)) {"}}, another},
 			{"a copy under way is not waited out", "capture_linux.c",
 				[][2]string{{"state_of(__atomic_load_n(&s->word, __ATOMIC_ACQUIRE)) == SW_CAPTURING || still_silent(tid)", "still_silent(tid)"}}, another},
+			{"a wait goes on after its time", "capture_linux.c",
+				[][2]string{{" && errno == ETIMEDOUT))", " && errno == EAGAIN))"}}, "after its time"},
 			{"a request is published after its signal", "capture_linux.c", [][2]string{
 				{"\t__atomic_store_n(&s->word, word(serial, SW_ASKED), __ATOMIC_RELEASE);\n\tif (send(tid, (uint32_t)slot, serial) != 0) {", "\tlong no = send(tid, (uint32_t)slot, serial);\n\t__atomic_store_n(&s->word, word(serial, SW_ASKED), __ATOMIC_RELEASE);\n\tif (no) {"}}, "before its request"},
 			{"the copy is published relaxed", "capture_linux.c",

@@ -27,7 +27,7 @@ static long world_syscall(long n, ...);
 static int world_open(const char *path, int flags);
 static long world_read(int thread, char *to, size_t n);
 static int world_close(int thread) { return (void)thread, 0; }
-#define SW_WAITS 1
+#define SW_WAITS 2
 #define syscall world_syscall
 #define open world_open
 #define read world_read
@@ -41,6 +41,7 @@ static int world_close(int thread) { return (void)thread, 0; }
 enum { TID = 100, SP = 5, BLOCKS = 2, LATER = 10 };
 #define NEVER (~0ull - 1)
 static uint64_t stacks[3][32];
+static int waits_now; /* of one call of settle */
 static int taken[3], resumed[3]; /* they change in the steps that change sent */
 
 static int world_open(const char *path, int flags)
@@ -68,6 +69,7 @@ static long world_syscall(long n, ...)
 		sim_store64(&sent[two - TID], (uint64_t)info->si_value.sival_ptr + 1);
 	} else if (n == SYS_futex && two == FUTEX_WAIT_PRIVATE) {
 		sim_syscall((void *)one, SIM_READ, "futex: the time is over");
+		sim_check(!waits_now++, "a wait goes on after its time");
 		errno = ETIMEDOUT;
 		r = -1;
 	} else if (n == SYS_process_vm_readv) {
@@ -121,7 +123,9 @@ UNSEEN static void answer(int i)
 UNSEEN static int ask(int i)
 {
 	sw_ask(0, (uint64_t)i, (uint64_t)(TID + i), (uint64_t)&stacks[i][32]);
+	waits_now = 0;
 	int state = sw_await(0, 1000);
+	waits_now = 0;
 	if (LATE) {
 		sim_syscall(&sent[i], SIM_WRITE, "the suspension ends");
 		resumed[i] = 1;
