@@ -594,6 +594,11 @@ var worlds = []world{
 			{"no bound", "local.h",
 				[][2]string{{"> SW_RING_SIZE)\n", "> 4ll * SW_RING_SIZE)\n"}}, "more is claimed"},
 		}},
+	{name: "a rule of objects", file: "rules", outcomes: []string{"found", "none"},
+		faults: []fault{
+			{"a rule is read before its type", "objects.c",
+				weaken("__atomic_load_n(&r->table, __ATOMIC_ACQUIRE)", "__ATOMIC_ACQUIRE"), "race"},
+		}},
 	{name: "dropped events of one type", file: "types", defines: []string{"SAME=1"},
 		outcomes: []string{"named", "named named"},
 		faults: []fault{
