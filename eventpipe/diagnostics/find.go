@@ -17,6 +17,7 @@ const (
 	Stopped              // a signal has stopped it
 	Ended                // it is a zombie
 	Kernel               // it is a thread of the kernel
+	NoFiles              // it has too few free file descriptors
 )
 
 var whys = [...]string{
@@ -27,6 +28,7 @@ var whys = [...]string{
 	"a signal has stopped it; kill -CONT continues it",
 	"it has ended and waits for its parent to take notice",
 	"it is a thread of the kernel",
+	"it has nearly as many open files as its limit allows, so its runtime cannot accept a connection or load a library",
 }
 
 // FindError reports why a process cannot be reached.

@@ -27,6 +27,9 @@ func Process(pid int) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !hasFreeFiles("/proc", pid) {
+		return nil, &FindError{pid, NoFiles, nil}
+	}
 	return NewClient(pid, func() (io.ReadWriteCloser, error) {
 		conn, err := net.Dial("unix", path)
 		switch {
@@ -76,6 +79,39 @@ func socket(proc string, pid int) (string, error) {
 		return "", &FindError{pid, Denied, last}
 	}
 	return "", &FindError{pid, NoServer, nil}
+}
+
+// neededFiles is the number of free descriptors that the process needs: one for the connection, and two
+// for a library that the runtime loads.
+const neededFiles = 3
+
+// hasFreeFiles reports whether the process may open neededFiles more files. It is true if that is unknown.
+// A runtime without a free descriptor does not accept connections: they would wait for their time limit.
+func hasFreeFiles(proc string, pid int) bool {
+	dir := filepath.Join(proc, strconv.Itoa(pid))
+	limits, _ := os.ReadFile(filepath.Join(dir, "limits"))
+	_, line, found := bytes.Cut(limits, []byte("Max open files"))
+	values := strings.Fields(string(line))
+	if !found || len(values) == 0 {
+		return true
+	}
+	limit, err := strconv.Atoi(values[0]) // the soft limit: each descriptor is below it
+	if err != nil {
+		return true
+	}
+	files, err := os.Open(filepath.Join(dir, "fd"))
+	if err != nil {
+		return true
+	}
+	defer files.Close()
+	names, err := files.Readdirnames(-1)
+	free := limit
+	for _, name := range names {
+		if fd, err := strconv.Atoi(name); err == nil && fd < limit {
+			free--
+		}
+	}
+	return err != nil || free >= neededFiles
 }
 
 // first returns the first socket with a process's number that is not older than the process. Older ones

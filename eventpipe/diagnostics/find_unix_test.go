@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/internal/procstat"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -63,6 +64,52 @@ func TestEnded(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.name, err, whys[c.want])
 		}
 	}
+}
+
+// A runtime needs free descriptors to answer.
+func TestFreeFiles(t *testing.T) {
+	const limit = "Limit                     Soft Limit           Hard Limit           Units\n" +
+		"Max processes             9                    9                    processes\n" +
+		"Max open files            %s                 4096                 files\n"
+	for _, c := range []struct {
+		name, limits string
+		fds          []string
+		want         bool
+	}{
+		{"all in use", fmt.Sprintf(limit, "5"), []string{"0", "1", "2", "3", "4"}, false},
+		{"two free", fmt.Sprintf(limit, "5"), []string{"0", "1", "4"}, false},
+		{"three free", fmt.Sprintf(limit, "5"), []string{"0", "4"}, true},
+		{"limit lowered later", fmt.Sprintf(limit, "6"), []string{"0", "4", "5", "7", "100"}, true},
+		{"unlimited", fmt.Sprintf(limit, "unlimited"), []string{"0"}, true},
+		{"unreadable", "", []string{"0"}, true},
+	} {
+		proc := tempdir.New(t)
+		dir := filepath.Join(proc, "464")
+		must.Do(t, os.MkdirAll(filepath.Join(dir, "fd"), 0o755))
+		must.Do(t, os.WriteFile(filepath.Join(dir, "limits"), []byte(c.limits), 0o644))
+		for _, fd := range c.fds {
+			must.Do(t, os.WriteFile(filepath.Join(dir, "fd", fd), nil, 0o644))
+		}
+		expect.True(t, hasFreeFiles(proc, 464) == c.want, "%s: want %v", c.name, c.want)
+	}
+}
+
+// A process whose descriptors are all in use is refused at once.
+func TestFullProcess(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "ulimit -n 3; echo; read x")
+	in, out := must.Get(cmd.StdinPipe())(t), must.Get(cmd.StdoutPipe())(t)
+	tmp := tempdir.New(t)
+	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
+	must.Do(t, cmd.Start())
+	t.Cleanup(func() { in.Close(); cmd.Wait() })
+	must.Get(out.Read(make([]byte, 1)))(t) // now the limit is set
+	start := procstat.Read(cmd.Process.Pid).Field(procstat.Start)
+	path := filepath.Join(tmp, fmt.Sprintf("dotnet-diagnostic-%d-%s-socket", cmd.Process.Pid, start))
+	l := must.Get(net.Listen("unix", path))(t)
+	defer l.Close()
+	var e *FindError
+	_, err := Process(cmd.Process.Pid)
+	expect.True(t, errors.As(err, &e) && e.Why == NoFiles, "%v", err)
 }
 
 // The program in an emulator has the number of the process, and started later.

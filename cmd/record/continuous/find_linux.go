@@ -2,6 +2,7 @@ package continuous
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -120,7 +121,8 @@ func (f *finder) isTarget(pid int) bool {
 		return false
 	}
 	_, err := diagnostics.Process(pid)
-	return err == nil
+	var failed *diagnostics.FindError // a process that cannot answer now is .NET all the same
+	return err == nil || errors.As(err, &failed) && failed.Why == diagnostics.NoFiles
 }
 
 // nameOf returns the name of what a process runs: the first argument that ends in .dll or .exe, without
