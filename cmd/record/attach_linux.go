@@ -81,27 +81,35 @@ func attachable(o *options.Options) *options.Refusal {
 	return nil
 }
 
-// enter makes the socket and the probe visible to a process with another file system, such as a container's.
+// enter makes the socket and the probe visible to a process with another file system, such as a container's,
+// or with another root (chroot).
 func enter(o *options.Options, no func(what, remedy string) *options.Refusal) *options.Refusal {
 	theirs, err1 := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", o.PID))
 	ours, err2 := os.Readlink("/proc/self/ns/mnt")
-	if err1 != nil || err2 != nil || theirs == ours {
+	root := fmt.Sprintf("/proc/%d/root", o.PID)
+	if err1 != nil || err2 != nil || theirs == ours && !otherRoot(root) {
 		return nil
 	}
-	root := fmt.Sprintf("/proc/%d/root", o.PID)
 	// a link would point to a place outside the container
 	if st, err := os.Lstat(root + "/tmp"); err == nil && !st.IsDir() {
-		return no("it is in a container whose /tmp is a link",
+		return no("it is in a container or a chroot whose /tmp is a link",
 			"run seedwalk in there, or use seedwalk stack, which needs nothing of it")
 	}
 	dir, err := os.MkdirTemp(root+"/tmp", "seedwalk-try-")
 	if err != nil {
-		return no("it is in a container whose /tmp cannot be written: "+options.Reason(err),
+		return no("it is in a container or a chroot whose /tmp cannot be written: "+options.Reason(err),
 			"run seedwalk in there or as root, or use seedwalk stack, which needs nothing of it")
 	}
 	os.Remove(dir)
 	o.Root, o.SocketDir, o.Probe = root, root+"/tmp", ""
 	return nil
+}
+
+// otherRoot reports whether root is another folder than this process's own root.
+func otherRoot(root string) bool {
+	theirs, err1 := os.Stat(root)
+	ours, err2 := os.Stat("/")
+	return err1 == nil && err2 == nil && !os.SameFile(theirs, ours)
 }
 
 // reuse finds the probe that an earlier recording has left in the process: a library that is still mapped is

@@ -74,8 +74,9 @@ func waiting(t *testing.T, attr *syscall.SysProcAttr, argv ...string) string {
 	return strconv.Itoa(cmd.Process.Pid)
 }
 
-// rooted starts a program in a root folder of its own, after make has added files to that folder.
-func rooted(t *testing.T, make func(root string)) string {
+// rooted starts a program in a root folder and new namespaces of its own, after make has added files to that
+// folder.
+func rooted(t *testing.T, namespaces uintptr, make func(root string)) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED-CHECK: other files for a process need root")
@@ -83,7 +84,7 @@ func rooted(t *testing.T, make func(root string)) string {
 	root := t.TempDir()
 	must.Do(t, os.WriteFile(filepath.Join(root, "pausing"), pausing(machineX64), 0o755))
 	make(root)
-	return waiting(t, &syscall.SysProcAttr{Chroot: root, Cloneflags: syscall.CLONE_NEWNS}, "/pausing")
+	return waiting(t, &syscall.SysProcAttr{Chroot: root, Cloneflags: namespaces}, "/pausing")
 }
 
 // A process that cannot be recorded or examined is refused in one line, with what to do.
@@ -104,11 +105,16 @@ func TestProcessesThatCannotBe(t *testing.T) {
 		{"not .NET", func(t *testing.T) string { return waiting(t, nil, "sleep", "60") }, "",
 			"no diagnostics port: it is no .NET process"},
 		{"a container without a /tmp", func(t *testing.T) string {
-			return rooted(t, func(string) {})
-		}, "", "a container whose /tmp cannot be written: no such file or directory; run seedwalk in there or as root, or use seedwalk stack"},
+			return rooted(t, syscall.CLONE_NEWNS, func(string) {})
+		}, "", "a container or a chroot whose /tmp cannot be written: no such file or directory; run seedwalk in there or as root, or use seedwalk stack"},
+		{"a chroot without a /tmp", func(t *testing.T) string {
+			return rooted(t, 0, func(string) {})
+		}, "", "a container or a chroot whose /tmp cannot be written: no such file or directory"},
 		{"a container whose /tmp is a link", func(t *testing.T) string {
-			return rooted(t, func(root string) { os.Symlink("/var/tmp", filepath.Join(root, "tmp")) })
-		}, "", "a container whose /tmp is a link; run seedwalk in there, or use seedwalk stack"},
+			return rooted(t, syscall.CLONE_NEWNS, func(root string) {
+				os.Symlink("/var/tmp", filepath.Join(root, "tmp"))
+			})
+		}, "", "a container or a chroot whose /tmp is a link; run seedwalk in there, or use seedwalk stack"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			pid := c.pid(t)
