@@ -25,7 +25,7 @@ var leastNeeded = map[string]int{
 	"capi/sampler_amd64.c":                 3,
 	"capi/examples/own_protocol_windows.c": 0,
 	"profiler/host/capture_linux.c":        4,
-	"profiler/host/events.c":               4,
+	"profiler/host/events.c":               5,
 	"profiler/host/threads.c":              13,
 	"profiler/host/watchdog_windows.c":     0,
 	"sample/probe/src/copy.c":              0,
