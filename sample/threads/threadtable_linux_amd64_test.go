@@ -122,9 +122,10 @@ func ranBetween(t *testing.T, watched bool) {
 		}
 		running := *last
 		old, all := last.Leave(Blocked), running.Leave(Running)
-		// A thread that waits for a processor is not blocked. On a loaded machine it may wait all of the time.
+		// A thread that waits for a processor is not blocked. On a loaded machine it may wait all the time.
 		ready := int64(r.Delayed - delayed + last.Used)
-		expect.True(t, (old != 0 || ready >= last.Passed) && all/2 == old && last.Passed >= old && running.Passed <= step/2+ready,
+		expect.True(t, (old != 0 || ready >= last.Passed) && all/2 == old && last.Passed >= old &&
+			running.Passed <= step/2+ready,
 			"%d: %d of %d ms to its old stack, %d if it runs", i, old/1e6, (last.Passed+old)/1e6, all/1e6)
 		if !watched && last.Stood != 0 {
 			t.Errorf("%d: %d ms of its old stack though nobody has looked", i, last.Stood/1e6)
