@@ -46,6 +46,9 @@ func attachable(o *options.Options) *options.Refusal {
 	no := func(what, remedy string) *options.Refusal {
 		return &options.Refusal{What: what, Where: where, Remedy: remedy, Code: options.ExitRefused}
 	}
+	if leader := threadGroup(o.PID); leader != o.PID {
+		return no(fmt.Sprintf("it is a thread of process %d", leader), fmt.Sprintf("use --pid %d", leader))
+	}
 	if o.Outside {
 		if err := paused.Lookable(o.PID); err != nil {
 			return &options.Refusal{What: err.Error(), Where: "--outside",
@@ -79,6 +82,15 @@ func attachable(o *options.Options) *options.Refusal {
 	}
 	reuse(o)
 	return nil
+}
+
+// threadGroup returns the process that a thread belongs to, or pid itself if that is unknown.
+func threadGroup(pid int) int {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	_, line, _ := strings.Cut(string(status), "\nTgid:")
+	leader := pid
+	fmt.Sscan(line, &leader)
+	return leader
 }
 
 // enter makes the socket and the probe visible to a process with another file system, such as a container's,

@@ -1,10 +1,12 @@
 package record
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cmd/record/options"
@@ -68,5 +70,17 @@ func TestAwaitEnd(t *testing.T) {
 		await(r)
 		<-r.exited
 		cmd.Wait()
+	}
+}
+
+// Tools such as top -H show the numbers of threads. Such a number is refused with that of the process.
+func TestThreadInsteadOfProcess(t *testing.T) {
+	tasks := must.Get(os.ReadDir("/proc/self/task"))(t)
+	tid := must.Get(strconv.Atoi(tasks[len(tasks)-1].Name()))(t) // the main thread is the first
+	for _, outside := range []bool{false, true} {
+		r := attachable(&options.Options{PID: tid, Outside: outside})
+		if r == nil || r.What != fmt.Sprintf("it is a thread of process %d", os.Getpid()) {
+			t.Errorf("outside %v: %+v", outside, r)
+		}
 	}
 }
