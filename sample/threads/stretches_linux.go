@@ -1,7 +1,6 @@
 package threads
 
 import (
-	"slices"
 	"time"
 )
 
@@ -126,7 +125,7 @@ func (s *Stretches) Begin(now time.Time, events int) {
 
 // End ends a stretch. If the next one begins during this one, it begins now.
 func (s *Stretches) End(now time.Time, draw float64) {
-	s.slowdown.compare()
+	s.slowdown.compare(s.Parts)
 	if s.cell = s.cell.Add(s.cellLength); now.Sub(s.cell) > s.cellLength {
 		s.cell = now // the tool is late
 	}
@@ -147,9 +146,9 @@ func (s *Stretches) measure(events int) {
 // that switch often do less of their own work in a stretch. slowdown is by how much, as the number of their
 // switches tells.
 type slowdown struct {
-	factors, densities []float64 // of the last stretches, at most mostSlow
-	factor, density    float64   // their medians
-	inside, before     Counters  // what all threads used in the last stretch, and before it
+	switches, seen float64  // recent switches of all threads, and how many those in stretches represent
+	density        float64  // recent switches per nanosecond of processor time in stretches
+	inside, before Counters // what all threads used in the last stretch, and before it
 }
 
 // stretched is what is known about the stretches of a thread.
@@ -157,16 +156,16 @@ type stretched struct {
 	from, till   Counters // when the last stretch began and ended; zero: not known
 	before       Counters // what the thread used between the last stretch and the one before
 	density      float64  // switches per nanosecond of processor time in the last stretch
-	total        float64  // processor time that the stretches represent
+	total        float64  // processor time in the stretches and between them
 	user, kernel float64  // what the samples represent; those in the kernel a period each
 }
 
 const (
-	mostSlow    = 31
-	enoughTurns = 30 // in a stretch, and before it, to tell how much slower it was
-	oftenEnough = 4  // a thread that switches less than 1/oftenEnough as often as all is not slowed down
-	enoughHits  = 32 // samples of a thread, to tell how much of its time in the kernel has none
-	mostFactor  = 4  // how many periods a sample represents
+	recent      = 0.97 // what counts of the sums after another stretch
+	enoughTurns = 30   // in a stretch, to tell how much slower it was
+	oftenEnough = 4    // a thread that switches less than 1/oftenEnough as often as all is not slowed down
+	enoughHits  = 32   // samples of a thread, to tell how much of its time in the kernel has none
+	mostFactor  = 4    // how many periods a sample represents
 	// hitCost is how many nanoseconds of a period in a stretch the kernel uses for copies. Samples attribute
 	// that time to the code that was interrupted.
 	hitCost = 15e3
@@ -191,7 +190,7 @@ func (s *Stretches) Leave(t *Task, c Counters) {
 	k, slow := &t.stretched, &s.slowdown
 	used := c.since(k.from)
 	k.till = c
-	k.total += float64(s.Parts) * float64(used.Cpu)
+	k.total += float64(used.Cpu + k.before.Cpu)
 	k.density = used.density()
 	if k.before.Cpu > 0 {
 		slow.inside.add(used)
@@ -199,13 +198,25 @@ func (s *Stretches) Leave(t *Task, c Counters) {
 	}
 }
 
-// compare notes how much slower the stretch was that has ended.
-func (k *slowdown) compare() {
-	if k.inside.Turns >= enoughTurns && k.before.Turns >= enoughTurns {
-		k.factor = addMedian(&k.factors, k.before.density()/k.inside.density())
-		k.density = addMedian(&k.densities, k.inside.density())
+// compare adds the stretch that has ended.
+func (k *slowdown) compare(parts int) {
+	if turns := float64(k.inside.Turns); turns > 0 && k.before.Turns > 0 {
+		k.switches = k.switches*recent + turns + float64(k.before.Turns)
+		k.seen = k.seen*recent + turns*float64(parts)
+		if k.inside.Turns >= enoughTurns {
+			k.density = k.inside.density()
+		}
 	}
 	k.inside, k.before = Counters{}, Counters{}
+}
+
+// factor returns how many periods a sample in user code represents.
+func (k *slowdown) factor(parts int, period int64) float64 {
+	own := 1 - hitCost*float64(parts)/float64(period)
+	if k.seen < enoughTurns {
+		return 1
+	}
+	return max(1, min(k.switches/k.seen*own, mostFactor))
 }
 
 // density returns the switches per nanosecond of processor time.
@@ -213,20 +224,11 @@ func (c Counters) density() float64 { return float64(c.Turns) / float64(max(c.Cp
 
 func (c *Counters) add(o Counters) { c.Cpu, c.Turns = c.Cpu+o.Cpu, c.Turns+o.Turns }
 
-// addMedian adds a value to the last ones, and returns their median.
-func addMedian(last *[]float64, value float64) float64 {
-	if *last = append(*last, value); len(*last) > mostSlow {
-		*last = (*last)[1:]
-	}
-	return slices.Sorted(slices.Values(*last))[len(*last)/2]
-}
-
 // Weigh returns the processor time that a sample in a stretch represents.
 func (s *Stretches) Weigh(t *Task, period int64, kernel bool) uint64 {
 	k, factor := &t.stretched, 1.
 	if k.density*oftenEnough >= s.slowdown.density {
-		own := 1 - hitCost*float64(s.Parts)/float64(period)
-		factor = max(1, min(s.slowdown.factor*own, mostFactor))
+		factor = s.slowdown.factor(s.Parts, period)
 	}
 	if !kernel {
 		k.user += factor * float64(period)
