@@ -34,6 +34,7 @@ func clientEnv(t *testing.T, library, out string, more ...string) []string {
 type clientSaw struct {
 	samples, complete, frames, unmanaged, copies, whole, opened, failed int
 
+	died    bool // in Wine, for its own reasons
 	problem string
 	cpu     map[string]float64 // ns by method, inclusive
 }
