@@ -319,8 +319,9 @@ func (e *Engine) armInStretch(t *threads.Task) {
 	t.Armed, t.Unarmed = true, 0
 	if e.stretches.Open && !t.Copied {
 		if t.Copied = e.inStretches.Add(t, true); t.Copied {
-			c, _ := e.Kernel.Counters(t)
-			t.Enter(c)
+			if c, ok := e.Kernel.Counters(t); ok {
+				t.Enter(c)
+			}
 		}
 	}
 }
@@ -330,9 +331,8 @@ func (e *Engine) leaveStretch(t *threads.Task) {
 	if !t.Copied {
 		return
 	}
-	if c, ok := e.Kernel.Counters(t); ok {
-		e.stretches.Leave(t, c)
-	}
+	c, ok := e.Kernel.Counters(t)
+	e.stretches.Leave(t, c, ok)
 	e.inStretches.Remove(t)
 	t.Copied = false
 }

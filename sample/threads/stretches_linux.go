@@ -1,8 +1,6 @@
 package threads
 
-import (
-	"time"
-)
+import "time"
 
 // Stretches decides which threads have perf events only for stretches of time. At each switch, the kernel
 // stops and restarts all events of the thread, which takes 2 to 10 us. So a thread that switches often has
@@ -30,6 +28,7 @@ type Stretches struct {
 	counted    time.Time     // when the switches were counted last
 	counts     int
 	slowdown   slowdown
+	lastParts  int // Parts when the last stretch began
 }
 
 const (
@@ -77,7 +76,7 @@ func (s *Stretches) Wanted(now time.Time, tasks map[uint32]*Task) bool {
 		}
 		t.Often = t.mayStretch() && float64(c.Turns) >= turns && s.parts(c, 0) >= least
 		if t.Often {
-			all.Cpu, all.Turns = all.Cpu+c.Cpu, all.Turns+c.Turns
+			all.add(c)
 		}
 	}
 	parts := s.parts(all, passed/4)
@@ -112,7 +111,7 @@ func (c Counters) since(prev Counters) Counters {
 
 // Start begins the first cell. events is the number of events of a stretch, draw a random number from 0 to 1.
 func (s *Stretches) Start(now time.Time, events int, draw float64) {
-	s.On, s.Open, s.cell = true, false, now
+	s.On, s.Open, s.cell, s.slowdown = true, false, now, slowdown{}
 	s.measure(events)
 	s.Next = now.Add(time.Duration(draw * float64(s.cellLength)))
 }
@@ -120,12 +119,13 @@ func (s *Stretches) Start(now time.Time, events int, draw float64) {
 // Begin begins a stretch with a number of events.
 func (s *Stretches) Begin(now time.Time, events int) {
 	s.measure(events)
+	s.lastParts = s.Parts
 	s.Open, s.Next = true, now.Add(s.Length)
 }
 
 // End ends a stretch. If the next one begins during this one, it begins now.
 func (s *Stretches) End(now time.Time, draw float64) {
-	s.slowdown.compare(s.Parts)
+	s.slowdown.compare(s.lastParts)
 	if s.cell = s.cell.Add(s.cellLength); now.Sub(s.cell) > s.cellLength {
 		s.cell = now // the tool is late
 	}
@@ -143,29 +143,37 @@ func (s *Stretches) measure(events int) {
 }
 
 // In a stretch, each switch takes longer than outside: the kernel stops and restarts the events. So threads
-// that switch often do less of their own work in a stretch. slowdown is by how much, as the number of their
-// switches tells.
+// that switch often do less of their own work in a stretch. The number of their switches tells how much less.
 type slowdown struct {
-	switches, seen float64  // recent switches of all threads, and how many those in stretches represent
-	density        float64  // recent switches per nanosecond of processor time in stretches
-	inside, before Counters // what all threads used in the last stretch, and before it
+	switches     float64  // recent switches of all threads
+	extrapolated float64  // what it would be by those in stretches, if these were as fast
+	density      float64  // recent switches per nanosecond of processor time in stretches
+	inside       Counters // what all threads used in the last stretch
+	before       Counters // what they used between it and the one before
 }
 
-// stretched is what is known about the stretches of a thread.
-type stretched struct {
-	from, till   Counters // when the last stretch began and ended; zero: not known
-	before       Counters // what the thread used between the last stretch and the one before
-	density      float64  // switches per nanosecond of processor time in the last stretch
-	total        float64  // processor time in the stretches and between them
-	user, kernel float64  // what the samples represent; those in the kernel a period each
+// stretchUse is what is known about the stretches of a thread. Its sums are of whole cells: of stretches that
+// have ended, and of the time before each of them.
+type stretchUse struct {
+	from, till Counters // when the last stretch began and ended
+	entered    bool     // from is known
+	left       bool     // till is known
+	before     Counters // what the thread used between the last stretch and the one before
+	whole      bool     // before is known
+	density    float64  // switches per nanosecond of processor time in the last stretch
+	total      float64  // processor time
+	user       float64  // what the samples in user code represent
+	kernel     float64  // the samples in the kernel, a period each
+	userNow    float64  // the same of the stretch in progress
+	kernelNow  float64
 }
 
 const (
-	recent      = 0.97 // what counts of the sums after another stretch
-	enoughTurns = 30   // in a stretch, to tell how much slower it was
+	recent      = 0.97 // each stretch lowers the weight of earlier ones by this factor
+	enoughTurns = 30   // in stretches, to tell how much slower they are
 	oftenEnough = 4    // a thread that switches less than 1/oftenEnough as often as all is not slowed down
 	enoughHits  = 32   // samples of a thread, to tell how much of its time in the kernel has none
-	mostFactor  = 4    // how many periods a sample represents
+	mostFactor  = 4    // how many periods a sample represents, at most
 	// hitCost is how many nanoseconds of a period in a stretch the kernel uses for copies. Samples attribute
 	// that time to the code that was interrupted.
 	hitCost = 15e3
@@ -173,50 +181,53 @@ const (
 
 // Enter records what a thread has used when a stretch begins for it.
 func (t *Task) Enter(c Counters) {
-	k := &t.stretched
-	if k.before = (Counters{}); k.till.Cpu > 0 {
+	k := &t.use
+	k.before, k.whole = Counters{}, k.left
+	if k.left {
 		k.before = c.since(k.till)
 	}
-	k.from = c
+	k.from, k.entered = c, true
 }
 
-// Unstretch ends the stretches of a thread. What it uses until the next one is not compared with that.
-func (t *Task) Unstretch() {
-	t.Stretched, t.stretched.till = false, Counters{}
-}
+// Unstretch ends the stretches of a thread. What it uses until the next one belongs to no cell.
+func (t *Task) Unstretch() { t.Stretched, t.use.left = false, false }
 
-// Leave records what a thread has used when a stretch ends for it.
-func (s *Stretches) Leave(t *Task, c Counters) {
-	k, slow := &t.stretched, &s.slowdown
-	used := c.since(k.from)
-	k.till = c
-	k.total += float64(used.Cpu + k.before.Cpu)
-	k.density = used.density()
-	if k.before.Cpu > 0 {
-		slow.inside.add(used)
-		slow.before.add(k.before)
-	}
-}
-
-// compare adds the stretch that has ended.
-func (k *slowdown) compare(parts int) {
-	if turns := float64(k.inside.Turns); turns > 0 && k.before.Turns > 0 {
-		k.switches = k.switches*recent + turns + float64(k.before.Turns)
-		k.seen = k.seen*recent + turns*float64(parts)
-		if k.inside.Turns >= enoughTurns {
-			k.density = k.inside.density()
+// Leave records what a thread has used when a stretch ends for it. ok is false if that is not known.
+func (s *Stretches) Leave(t *Task, c Counters, ok bool) {
+	k, slow := &t.use, &s.slowdown
+	if ok = ok && k.entered; ok {
+		used := c.since(k.from)
+		k.density = used.density()
+		if k.whole {
+			k.total += float64(used.Cpu + k.before.Cpu)
+			k.user, k.kernel = k.user+k.userNow, k.kernel+k.kernelNow
+			slow.inside.add(used)
+			slow.before.add(k.before)
 		}
+	}
+	k.till, k.left, k.entered, k.userNow, k.kernelNow = c, ok, false, 0, 0
+}
+
+// compare adds the stretch that has ended, of a cell of that many parts.
+func (k *slowdown) compare(parts int) {
+	turns := float64(k.inside.Turns)
+	if all := turns + float64(k.before.Turns); all > 0 {
+		k.switches = k.switches*recent + all
+		k.extrapolated = k.extrapolated*recent + turns*float64(parts)
+	}
+	if turns >= enoughTurns {
+		k.density = k.inside.density()
 	}
 	k.inside, k.before = Counters{}, Counters{}
 }
 
 // factor returns how many periods a sample in user code represents.
 func (k *slowdown) factor(parts int, period int64) float64 {
-	own := 1 - hitCost*float64(parts)/float64(period)
-	if k.seen < enoughTurns {
+	if k.extrapolated < enoughTurns*float64(parts) {
 		return 1
 	}
-	return max(1, min(k.switches/k.seen*own, mostFactor))
+	own := 1 - hitCost*float64(parts)/float64(period)
+	return max(1, min(k.switches/k.extrapolated*own, mostFactor))
 }
 
 // density returns the switches per nanosecond of processor time.
@@ -226,15 +237,16 @@ func (c *Counters) add(o Counters) { c.Cpu, c.Turns = c.Cpu+o.Cpu, c.Turns+o.Tur
 
 // Weigh returns the processor time that a sample in a stretch represents.
 func (s *Stretches) Weigh(t *Task, period int64, kernel bool) uint64 {
-	k, factor := &t.stretched, 1.
+	k, factor := &t.use, 1.
 	if k.density*oftenEnough >= s.slowdown.density {
-		factor = s.slowdown.factor(s.Parts, period)
+		factor = s.slowdown.factor(s.lastParts, period)
 	}
 	if !kernel {
-		k.user += factor * float64(period)
+		k.userNow += factor * float64(period)
 		return uint64(factor * float64(period))
 	}
-	if k.kernel += float64(period); k.user+k.kernel >= enoughHits*float64(period) {
+	k.kernelNow += float64(period)
+	if k.kernel > 0 && k.user+k.kernel >= enoughHits*float64(period) {
 		factor = min(max((k.total-k.user)/k.kernel, 1./mostFactor), mostFactor)
 	}
 	return uint64(factor * float64(period))
@@ -243,7 +255,7 @@ func (s *Stretches) Weigh(t *Task, period int64, kernel bool) uint64 {
 // NotLocated returns the part of spent that was in the kernel, if the kernel permits no samples of itself. It
 // returns 0 if the thread's stretches are too short to tell.
 func (t *Task) NotLocated(spent uint64, period int64) uint64 {
-	k := &t.stretched
+	k := &t.use
 	if k.total < enoughHits*float64(period) {
 		return 0
 	}

@@ -53,7 +53,7 @@ type Task struct {
 	Copied      bool           // the kernel copies its stack for all samples; no signals are sent
 	Often       bool           // it switches often
 	Stretched   bool           // it is sampled in stretches only, by such copies
-	stretched   stretched
+	use         stretchUse
 	Uncopied    bool     // its stack could not be walked from such a copy
 	atCount     Counters // Last at the last count of the switches
 	KernelLost  uint64   // the sampled kernel time whose stacks could not be walked
