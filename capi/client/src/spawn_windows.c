@@ -29,7 +29,7 @@ static HANDLE ending;
 static int is_stopped(HANDLE thread)
 {
 	enum { LOOKS = 32 };
-	for (int i = 0; i < LOOKS; i++, Sleep(1)) {
+	for (int i = 0; i < LOOKS; i++, Sleep(5)) {
 		DWORD before = SuspendThread(thread);
 		if (before == (DWORD)-1)
 			return 0;
@@ -46,6 +46,8 @@ static int is_stopped(HANDLE thread)
 static void resume(struct sw_header *h)
 {
 	uint32_t tid = h ? __atomic_exchange_n(&h->suspended, 0, __ATOMIC_SEQ_CST) : 0;
+	if (tid == GetCurrentThreadId()) /* it runs, and must not suspend itself */
+		return;
 	HANDLE thread = tid ? OpenThread(THREAD_SUSPEND_RESUME, FALSE, tid) : 0;
 	if (thread && is_stopped(thread))
 		ResumeThread(thread);

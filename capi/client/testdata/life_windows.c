@@ -95,15 +95,21 @@ static DWORD WINAPI collect(void *thread)
 	return ResumeThread(thread);
 }
 
+/* announce lets the helper announce a suspension and end. */
+static void announce(DWORD tid)
+{
+	command(tid, 1);
+	HANDLE process = OpenProcess(SYNCHRONIZE, FALSE, sw_shared->helper);
+	if (process)
+		WaitForSingleObject(process, INFINITE);
+}
+
 /* announced reports what is wrong if a helper ends that has suspended nothing, while the program has
  * suspended the thread. */
 static int announced(HANDLE thread, DWORD tid, const seedwalk_sampler_request *q)
 {
 	DWORD suspensions = 0;
-	command(tid, 1);
-	HANDLE process = OpenProcess(SYNCHRONIZE, FALSE, sw_shared->helper);
-	if (process)
-		WaitForSingleObject(process, INFINITE);
+	announce(tid);
 	SuspendThread(thread);
 	HANDLE collector = CreateThread(0, 0, collect, thread, 0, 0);
 	while (!seedwalk_sampler_sample(q, 0))
@@ -141,6 +147,11 @@ int main(int count, char **args)
 		bad += printf("open again: %d; positions go on from %llu\n", e, (unsigned long long)sw_shared->head);
 	bad += copied();
 	bad += announced(worker, tid, &q);
+	if ((e = seedwalk_sampler_open(0)))
+		bad += printf("open after that: %d\n", e);
+	announce(GetCurrentThreadId());
+	while (!seedwalk_sampler_sample(&q, 0)) /* must not suspend itself */
+		Sleep(1);
 	seedwalk_sampler_close();
 	return bad ? 1 : (puts("good"), 0);
 }
