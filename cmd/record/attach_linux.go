@@ -128,10 +128,11 @@ func otherRoot(root string) bool {
 // loaded again by its old name.
 func reuse(o *options.Options) {
 	maps, _ := live.Maps(o.PID)
+	root, _ := os.Readlink(fmt.Sprintf("/proc/%d/root", o.PID)) // in a chroot, the paths begin with it
 	for i := range maps {
 		path := strings.TrimSuffix(maps[i].Path, " (deleted)")
 		if filepath.Base(path) == probe.LibraryName && strings.HasPrefix(path, "/") {
-			o.Probe, o.Reused = path, true
+			o.Probe, o.Reused = strings.TrimPrefix(path, strings.TrimSuffix(root, "/")), true
 			return
 		}
 	}

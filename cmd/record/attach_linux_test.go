@@ -75,8 +75,12 @@ func TestAwaitEnd(t *testing.T) {
 
 // Tools such as top -H show the numbers of threads. Such a number is refused with that of the process.
 func TestThreadInsteadOfProcess(t *testing.T) {
-	tasks := must.Get(os.ReadDir("/proc/self/task"))(t)
-	tid := must.Get(strconv.Atoi(tasks[len(tasks)-1].Name()))(t) // the main thread is the first
+	tid := os.Getpid()
+	for _, task := range must.Get(os.ReadDir("/proc/self/task"))(t) {
+		if n := must.Get(strconv.Atoi(task.Name()))(t); n != os.Getpid() {
+			tid = n
+		}
+	}
 	for _, outside := range []bool{false, true} {
 		r := attachable(&options.Options{PID: tid, Outside: outside})
 		if r == nil || r.What != fmt.Sprintf("it is a thread of process %d", os.Getpid()) {

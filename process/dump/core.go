@@ -53,11 +53,12 @@ func (w Why) Remedy() string {
 
 // Thread is one thread of a core. The first thread of a core is the one that crashed.
 type Thread struct {
-	TID    uint32
-	Signal int    // signal that stopped the thread
-	Code   int32  // its si_code: positive if the kernel sent it, 0 also if the core lacks it
-	Fault  uint64 // address that a signal of the kernel is about, 0 if unknown
-	Regs   context.Registers
+	TID     uint32
+	Signal  int    // signal that stopped the thread, or that ended the process
+	Told    bool   // the core has the siginfo_t of that signal for this thread
+	Faulted bool   // Fault is known
+	Fault   uint64 // address that a signal of the kernel is about
+	Regs    context.Registers
 	live.Stood
 }
 

@@ -12,8 +12,15 @@ var faults = map[int]bool{4: true, 7: true, 8: true, 11: true}
 // kernelOwn is the si_code of a fault whose address the processor does not report.
 const kernelOwn = 128
 
-// Fatal returns the name of the signal that ended the process in this thread, "" if none did.
-func (t *Thread) Fatal() string { return fatal[t.Signal] }
+// Fatal returns the name of the signal that ended the process in this thread, "" if none did. Without the
+// thread's siginfo_t, it returns "": the kernel and some releases of createdump give all threads the same
+// Signal.
+func (t *Thread) Fatal() string {
+	if !t.Told {
+		return ""
+	}
+	return fatal[t.Signal]
+}
 
 // signal reads the siginfo_t of the thread whose registers were read last.
 func (c *Core) signal(desc []byte) {
@@ -25,7 +32,8 @@ func (c *Core) signal(desc []byte) {
 	if int(le.Uint32(desc)) != t.Signal {
 		return
 	}
-	if t.Code = int32(le.Uint32(desc[8:])); t.Code > 0 && t.Code != kernelOwn && faults[t.Signal] {
-		t.Fault = le.Uint64(desc[16:])
+	t.Told = true
+	if code := int32(le.Uint32(desc[8:])); code > 0 && code != kernelOwn && faults[t.Signal] {
+		t.Faulted, t.Fault = true, le.Uint64(desc[16:])
 	}
 }

@@ -34,7 +34,7 @@ func clientEnv(t *testing.T, library, out string, more ...string) []string {
 type clientSaw struct {
 	samples, complete, frames, unmanaged, copies, whole, opened, failed int
 
-	died    bool // in Wine, for its own reasons
+	died    int // runs that ended for Wine's own reasons
 	problem string
 	cpu     map[string]float64 // ns by method, inclusive
 }

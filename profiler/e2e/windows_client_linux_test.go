@@ -77,7 +77,7 @@ func (c *clientRun) ended(t *testing.T, cmd *exec.Cmd) clientSaw {
 	if !native && strings.Contains(said, executionEngine) {
 		fmt.Printf("UNSTABLE ENVIRONMENT %s: .NET 10.0.9 in Wine: %s\n", t.Name(), executionEngine)
 		noHelper(t, c.helper())
-		return clientSaw{died: true}
+		return clientSaw{died: 1}
 	}
 	expect.True(t, err == nil && said == singleFile.says+"\n",
 		"the program ended with %v and said %q", err, said)
@@ -145,8 +145,8 @@ func TestWindowsClient(t *testing.T) {
 		c.engine = filepath.Join(c.dir, "missing.exe")
 		saw := c.ended(t, c.start(t, program, "0"))
 		const why = "missing.exe: there is no such file"
-		expect.True(t, saw.failed == -20 && saw.samples == 0 && strings.Contains(saw.problem, why),
-			"the profiler has %+v", saw)
+		expect.True(t, saw.died > 0 || saw.failed == -20 && saw.samples == 0 &&
+			strings.Contains(saw.problem, why), "the profiler has %+v", saw)
 	})
 	t.Run("program killed", func(t *testing.T) {
 		c := newClientRun(t, dll)
@@ -167,6 +167,7 @@ func TestWindowsClient(t *testing.T) {
 const (
 	enoughStacks  = 50
 	maxClientRuns = 5
+	maxDied       = 2
 )
 
 // helperKilled runs the program for tens of seconds. It kills the first helper, and adds what the second
@@ -179,7 +180,9 @@ func helperKilled(t *testing.T, c *clientRun, program string, tens int, o *outsi
 		must.Do(t, exec.Command("kill", "-KILL", helper).Run())
 	}
 	saw := c.ended(t, cmd)
-	if helper == "" || saw.died {
+	all.died += saw.died
+	expect.True(t, all.died <= maxDied, "the program died in %d runs", all.died)
+	if helper == "" || saw.died > 0 {
 		return
 	}
 	expect.True(t, saw.opened == 2 && saw.failed == -21,

@@ -74,10 +74,10 @@ func (j *judge) does(t *Thread) string {
 		return fmt.Sprintf("waits for the %s at %s, which %s holds%s", l.Kind, l.At, j.who(l.Owner), at)
 	}
 	w, by := t.Wait()
-	// A thread that crashed waits for the createdump that it has started.
 	if t.Joins != 0 {
 		return fmt.Sprintf("waits for the end of %s%s", j.who(t.Joins), at)
 	}
+	// A thread that crashed waits for the createdump that it has started.
 	if t.Signal != "" && (w == NoWait || w == Child) {
 		return "received " + t.Signal + at
 	}

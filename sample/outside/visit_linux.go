@@ -350,7 +350,8 @@ func (e *Engine) stayed(t *threads.Task, sp, ip uint64, before threads.Counters)
 // briefly.
 func (e *Engine) inProbe(ip uint64) bool {
 	m := e.Target.Code(ip)
-	return m != nil && strings.TrimSuffix(m.Path, " (deleted)") == e.probe
+	// in a chroot, the path begins with that folder
+	return m != nil && e.probe != "" && strings.HasSuffix(strings.TrimSuffix(m.Path, " (deleted)"), e.probe)
 }
 
 // readStack reads the stack of a blocked thread.

@@ -100,7 +100,7 @@ const (
 	seldomShare  = 8   // seldom: less than 1/seldomShare of its processor time
 	seldomWindow = 256 // periods of processor time after which this is decided again
 	seldomEvery  = 8   // how many periods a sample represents, at most
-	seldomPeriod = 8e6 // how many nanoseconds, at most
+	seldomPeriod = 8e6 // how many nanoseconds, about, at most
 )
 
 // Adapt changes the period of a thread's kernel time if that is due. read takes the samples so far from the
@@ -112,7 +112,7 @@ func (c *Copies) Adapt(t *Task, period int64, read func()) {
 	read()
 	every := uint64(1)
 	if t.KernelTime*seldomShare < t.Weighed-t.decided {
-		every = uint64(max(1, min(seldomEvery, seldomPeriod/period)))
+		every = uint64(max(1, min(seldomEvery, (seldomPeriod+period/2)/period)))
 	}
 	t.decided, t.KernelTime = t.Weighed, 0
 	if !t.KernelHits || t.Copied || every == t.KernelEvery {

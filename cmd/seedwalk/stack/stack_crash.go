@@ -25,7 +25,7 @@ func crashOf(c *dump.Core, p *paused.Process, stacks []paused.Stack) *crash {
 		return nil
 	}
 	out := &crash{TID: t.TID, Signal: t.Fatal()}
-	if t.Fault != 0 {
+	if t.Faulted {
 		out.Address = fmt.Sprintf("%#x", t.Fault)
 	}
 	for i := range stacks {
