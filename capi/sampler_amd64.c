@@ -152,8 +152,8 @@ SW_EXPORT int seedwalk_sampler_module_loaded(uint64_t module)
 
 SW_EXPORT int seedwalk_sampler_module_unloading(uint64_t module)
 {
-	sw_event_push(SW_EVENT_MODULE_UNLOAD, module);
-	sw_resolve_wait();
+	(void)module;
+	sw_unload();
 	return SEEDWALK_OK;
 }
 

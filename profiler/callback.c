@@ -149,9 +149,8 @@ static sw_hresult module_load_finished(void *self, uint64_t module, sw_hresult s
 
 static sw_hresult module_unload_started(void *self, uint64_t module)
 {
-	(void)self;
-	sw_event_push(SW_EVENT_MODULE_UNLOAD, module);
-	sw_resolve_wait();
+	(void)self, (void)module;
+	sw_unload();
 	return S_OK_;
 }
 

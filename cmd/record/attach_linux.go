@@ -128,14 +128,22 @@ func otherRoot(root string) bool {
 // loaded again by its old name.
 func reuse(o *options.Options) {
 	maps, _ := live.Maps(o.PID)
-	root, _ := os.Readlink(fmt.Sprintf("/proc/%d/root", o.PID)) // in a chroot, the paths begin with it
+	root, _ := os.Readlink(fmt.Sprintf("/proc/%d/root", o.PID))
 	for i := range maps {
 		path := strings.TrimSuffix(maps[i].Path, " (deleted)")
 		if filepath.Base(path) == probe.LibraryName && strings.HasPrefix(path, "/") {
-			o.Probe, o.Reused = strings.TrimPrefix(path, strings.TrimSuffix(root, "/")), true
+			o.Probe, o.Reused = within(root, path), true
 			return
 		}
 	}
+}
+
+// within returns a path as a process with that root sees it. Outside of a chroot, paths begin with its root.
+func within(root, path string) string {
+	if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/")+"/"); ok {
+		return "/" + rest
+	}
+	return path
 }
 
 // attach begins to record a running process: it joins another recording, or makes the process's runtime

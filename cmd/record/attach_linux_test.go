@@ -88,3 +88,12 @@ func TestThreadInsteadOfProcess(t *testing.T) {
 		}
 	}
 }
+
+// A library that is mapped in a chroot has another path for that process.
+func TestWithin(t *testing.T) {
+	const path = "/srv/jail/tmp/lib.so"
+	for root, want := range map[string]string{"/": path, "": path, "/srv/jail": "/tmp/lib.so",
+		"/srv/ja": path, "/home": path} {
+		expect.Equal(t, within(root, path), want, root)
+	}
+}

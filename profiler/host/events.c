@@ -8,7 +8,7 @@ static struct {
 	struct sw_event event;
 } cells[SW_EVENTS];
 static uint64_t head, tail, lost;
-static int resolving;
+static int resolving, unloading;
 
 void sw_event_push(uint64_t kind, uint64_t a)
 {
@@ -22,7 +22,7 @@ void sw_event_push(uint64_t kind, uint64_t a)
 		}
 		if (turn == lap && __atomic_compare_exchange_n(&head, &at, at + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
 			cells[at % SW_EVENTS].event = (struct sw_event){kind, a};
-			__atomic_store_n(&cells[at % SW_EVENTS].turn, lap + 1, __ATOMIC_SEQ_CST);
+			__atomic_store_n(&cells[at % SW_EVENTS].turn, lap + 1, __ATOMIC_RELEASE);
 			return;
 		}
 		if (turn != lap)
@@ -32,13 +32,17 @@ void sw_event_push(uint64_t kind, uint64_t a)
 
 int sw_event_next(struct sw_event *out)
 {
+	if (__atomic_exchange_n(&unloading, 0, __ATOMIC_SEQ_CST)) {
+		*out = (struct sw_event){SW_EVENT_MODULE_UNLOAD, 0};
+		return 1;
+	}
 	uint64_t dropped = __atomic_exchange_n(&lost, 0, __ATOMIC_RELAXED);
 	if (dropped) {
 		*out = (struct sw_event){SW_EVENT_LOST, dropped};
 		return 1;
 	}
 	uint64_t lap = 2 * (tail / SW_EVENTS);
-	if (__atomic_load_n(&cells[tail % SW_EVENTS].turn, __ATOMIC_SEQ_CST) != lap + 1)
+	if (__atomic_load_n(&cells[tail % SW_EVENTS].turn, __ATOMIC_ACQUIRE) != lap + 1)
 		return 0;
 	*out = cells[tail % SW_EVENTS].event;
 	__atomic_store_n(&cells[tail % SW_EVENTS].turn, lap + 2, __ATOMIC_RELEASE);
@@ -47,12 +51,17 @@ int sw_event_next(struct sw_event *out)
 }
 
 /* While the sampler resolves the names of new methods, their module must not be unloaded, because its
- * FunctionIDs would dangle. The sampler sets resolving and then reads the events; an unloading thread reports
- * its event and then reads resolving. These four operations are sequentially consistent, so at least one side
- * sees the other. The wait is bounded, so that it cannot cause a hang. */
+ * FunctionIDs would dangle. The sampler sets resolving and then reads unloading; an unloading thread sets
+ * unloading and then reads resolving. These four operations are sequentially consistent, so at least one side
+ * sees the other. An unload is no event of the ring, where another writer's event before it may be
+ * unfinished. The wait is bounded, so that it cannot cause a hang. */
 void sw_resolve_enter(void) { __atomic_store_n(&resolving, 1, __ATOMIC_SEQ_CST); }
 void sw_resolve_leave(void) { __atomic_store_n(&resolving, 0, __ATOMIC_SEQ_CST); }
 
 enum { LONGEST_RESOLVE_MS = 1000 };
 
-void sw_resolve_wait(void) { sw_wait_flag(&resolving, 0, LONGEST_RESOLVE_MS); }
+void sw_unload(void)
+{
+	__atomic_store_n(&unloading, 1, __ATOMIC_SEQ_CST);
+	sw_wait_flag(&resolving, 0, LONGEST_RESOLVE_MS);
+}

@@ -144,7 +144,7 @@ int sw_event_next(struct sw_event *out);
 void sw_event_push(uint64_t kind, uint64_t a);
 void sw_resolve_enter(void);
 void sw_resolve_leave(void);
-void sw_resolve_wait(void);
+void sw_unload(void);
 
 /* info.c: calls of ICorProfilerInfo by the sampler; the first by the CLR's Initialize. */
 int sw_get_info(void *unknown);

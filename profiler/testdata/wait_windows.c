@@ -28,7 +28,7 @@ static unsigned waited(void)
 	LARGE_INTEGER begin, end, second;
 	QueryPerformanceFrequency(&second);
 	QueryPerformanceCounter(&begin);
-	sw_resolve_wait();
+	sw_unload();
 	QueryPerformanceCounter(&end);
 	return (unsigned)((end.QuadPart - begin.QuadPart) * 1000 / second.QuadPart);
 }

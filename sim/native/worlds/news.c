@@ -1,5 +1,5 @@
 /* profiler/host/events.c: two threads report events to the sampler through a ring of two cells.
- * UNLOAD 1: one thread unloads a module, while the sampler resolves names. */
+ * UNLOAD 1: one of them unloads a module, while the sampler resolves names. */
 #ifndef UNLOAD
 #define UNLOAD 0
 #endif
@@ -9,8 +9,8 @@
 #define SW_EVENTS 2
 #include "events.c"
 
-enum { WRITERS = UNLOAD ? 1 : 2, READS = 2 };
-static int got[WRITERS * EACH + 1];
+enum { WRITERS = 2, READS = 2, EVENTS = UNLOAD ? EACH : WRITERS * EACH };
+static int got[EVENTS + 1], told;
 static uint64_t dropped;
 static uint32_t unloaded;
 
@@ -31,13 +31,15 @@ UNSEEN void world_reset(void)
 	sim_watch(&head, sizeof head);
 	sim_watch(&lost, sizeof lost);
 	sim_watch(&resolving, sizeof resolving);
+	sim_watch(&unloading, sizeof unloading);
 	sim_watch(&unloaded, sizeof unloaded);
 	resolving = 0;
 	unloaded = 0;
+	unloading = told = 0;
 	for (int i = 0; i < SW_EVENTS; i++)
 		cells[i].turn = cells[i].event.kind = cells[i].event.a = 0;
 	head = tail = lost = dropped = 0;
-	for (int i = 0; i <= WRITERS * EACH; i++)
+	for (int i = 0; i <= EVENTS; i++)
 		got[i] = 0;
 }
 
@@ -50,7 +52,9 @@ UNSEEN static int take(void)
 		dropped += e.a;
 		return 1;
 	}
-	sim_check(e.kind == SW_EVENT_JIT && e.a >= 1 && e.a <= WRITERS * EACH, "an event is not whole");
+	if (e.kind == SW_EVENT_MODULE_UNLOAD)
+		return ++told;
+	sim_check(e.kind == SW_EVENT_JIT && e.a >= 1 && e.a <= EVENTS, "an event is not whole");
 	sim_check(!got[e.a]++, "an event is read twice");
 	return 1;
 }
@@ -59,18 +63,19 @@ UNSEEN static int take(void)
 UNSEEN static void resolve(void)
 {
 	sw_resolve_enter();
-	if (!take())
+	while (take())
+		;
+	if (!told)
 		sim_check(!sim_load32(&unloaded), "a module is unloaded while its methods are named");
 	sw_resolve_leave();
 }
 
 void world_thread(int i)
 {
-	if (UNLOAD && i) {
+	if (UNLOAD && i == WRITERS) {
 		resolve();
-	} else if (UNLOAD) {
-		sw_event_push(SW_EVENT_JIT, 1);
-		sw_resolve_wait();
+	} else if (UNLOAD && i) {
+		sw_unload();
 		sim_store32(&unloaded, 1);
 	} else if (i < WRITERS)
 		for (int k = 0; k < EACH; k++)
@@ -85,8 +90,8 @@ UNSEEN void world_end(void)
 	uint64_t sum = 0;
 	while (take())
 		;
-	for (int i = 1; i <= WRITERS * EACH; i++)
+	for (int i = 1; i <= EVENTS; i++)
 		sum += (uint64_t)got[i];
-	sim_check(sum + dropped == WRITERS * EACH, "an event is lost and not counted");
+	sim_check(sum + dropped == EVENTS, "an event is lost and not counted");
 	sim_outcome(dropped ? "some dropped" : "all read");
 }
