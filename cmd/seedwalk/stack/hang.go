@@ -33,7 +33,7 @@ stopped and deadlock must be the same in a third snapshot, after four times as l
 
 Verdicts:
   stopped      a debugger or a signal has stopped the process
-  deadlock     threads wait for locks, or async methods for each other, in a circle
+  deadlock     a circle: threads wait for locks or each other's end, or async methods for each other
   abandoned    threads wait for a lock of managed code whose owner ended without releasing it
   collection   a garbage collection waits for a thread that does not stop for it
   held-lock    threads wait for a lock whose owner waits for something else

@@ -22,6 +22,8 @@ func cycles(threads []stackThread) (out [][]uint32) {
 	for i := range threads {
 		if l := threads[i].Lock; l != nil && l.Owner != 0 && !l.Ended {
 			next[threads[i].TID] = l.Owner
+		} else if threads[i].Joins != 0 {
+			next[threads[i].TID] = threads[i].Joins
 		}
 	}
 	for i := range threads {
@@ -83,7 +85,7 @@ func (v *stackView) writeCycles(w io.Writer) {
 		for _, tid := range append(ring, ring[0]) {
 			names = append(names, v.who(tid))
 		}
-		fmt.Fprintf(w, "\ndeadlock: each waits for a lock that the next holds: %s\n",
+		fmt.Fprintf(w, "\ndeadlock: each waits for a lock that the next holds, or for its end: %s\n",
 			strings.Join(names, " -> "))
 	}
 }

@@ -11,20 +11,24 @@ func TestCycles(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		owner map[uint32]uint32 // of what a thread waits for
+		joins uint32            // the one for whose end it waits instead
 		want  string
 	}{
-		{"none", nil, "[]"},
-		{"a chain", map[uint32]uint32{1: 2, 2: 3}, "[]"},
-		{"two", map[uint32]uint32{2: 1, 1: 2}, "[[1 2]]"},
-		{"three, and one that waits for them", map[uint32]uint32{5: 9, 9: 7, 7: 5, 1: 9}, "[[5 9 7]]"},
-		{"two rings", map[uint32]uint32{1: 2, 2: 1, 3: 4, 4: 3}, "[[1 2] [3 4]]"},
-		{"itself", map[uint32]uint32{4: 4}, "[[4]]"},
-		{"not known", map[uint32]uint32{1: 0, 2: 1}, "[]"},
+		{"none", nil, 0, "[]"},
+		{"a chain", map[uint32]uint32{1: 2, 2: 3}, 0, "[]"},
+		{"two", map[uint32]uint32{2: 1, 1: 2}, 0, "[[1 2]]"},
+		{"three, and one that waits for them", map[uint32]uint32{5: 9, 9: 7, 7: 5, 1: 9}, 0, "[[5 9 7]]"},
+		{"two rings", map[uint32]uint32{1: 2, 2: 1, 3: 4, 4: 3}, 0, "[[1 2] [3 4]]"},
+		{"of a lock and a Join", map[uint32]uint32{2: 1, 1: 2}, 2, "[[1 2]]"},
+		{"itself", map[uint32]uint32{4: 4}, 0, "[[4]]"},
+		{"not known", map[uint32]uint32{1: 0, 2: 1}, 0, "[]"},
 	} {
 		v := stackView{}
 		for tid := range uint32(10) {
 			th := stackThread{TID: tid}
-			if owner, ok := c.owner[tid]; ok {
+			if owner, ok := c.owner[tid]; ok && owner == c.joins {
+				th.Joins = owner
+			} else if ok {
 				th.Lock = &stackLock{Kind: "monitor", At: "0x10", Owner: owner}
 			}
 			v.Threads = append(v.Threads, th)
@@ -47,7 +51,7 @@ func TestLockText(t *testing.T) {
   (thread 2 waits for a pthread mutex at 0x20, which thread 1 "one" holds)
   (it waits for a System.Threading.Lock; its owner is not known)
 
-deadlock: each waits for a lock that the next holds: thread 1 "one" -> thread 2 -> thread 1 "one"
+deadlock: each waits for a lock that the next holds, or for its end: thread 1 "one" -> thread 2 -> thread 1 "one"
 `
 	expect.Equal(t, b.String(), want)
 }
