@@ -103,8 +103,8 @@ const (
 	seldomPeriod = 8e6 // how many nanoseconds, about, at most
 )
 
-// Adapt changes the period of a thread's kernel time if that is due. read takes the samples so far from the
-// rings.
+// Adapt decides from time to time how often a thread's kernel time is sampled. Before a change, it calls
+// read, which must take all samples from the rings: they were made with the old period.
 func (c *Copies) Adapt(t *Task, period int64, read func()) {
 	if !t.KernelHits || t.Copied || t.Weighed < t.decided+seldomWindow*uint64(period) {
 		return

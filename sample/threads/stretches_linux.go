@@ -174,8 +174,8 @@ const (
 	oftenEnough = 4    // a thread that switches less than 1/oftenEnough as often as all is not slowed down
 	enoughHits  = 32   // samples of a thread, to tell how much of its time in the kernel has none
 	mostFactor  = 4    // how many periods a sample represents, at most
-	// hitCost is how many nanoseconds of a period in a stretch the kernel uses for copies. Samples attribute
-	// that time to the code that was interrupted.
+	// hitCost is how many nanoseconds the kernel needs for the copies of one period in a stretch. The samples
+	// show this time as the program's own, at the place of the copy.
 	hitCost = 15e3
 )
 
@@ -208,7 +208,8 @@ func (s *Stretches) Leave(t *Task, c Counters, ok bool) {
 	k.till, k.left, k.entered, k.userNow, k.kernelNow = c, ok, false, 0, 0
 }
 
-// compare adds the stretch that has ended, of a cell of that many parts.
+// compare adds the switches of the stretch that has ended, and of the time before it, to the recent ones.
+// The cell was parts times as long as the stretch.
 func (k *slowdown) compare(parts int) {
 	turns := float64(k.inside.Turns)
 	if all := turns + float64(k.before.Turns); all > 0 {
@@ -221,7 +222,8 @@ func (k *slowdown) compare(parts int) {
 	k.inside, k.before = Counters{}, Counters{}
 }
 
-// factor returns how many periods a sample in user code represents.
+// factor returns how many periods of user code a sample represents: 1, or more if threads do more work
+// outside of stretches.
 func (k *slowdown) factor(parts int, period int64) float64 {
 	if k.extrapolated < enoughTurns*float64(parts) {
 		return 1
@@ -252,8 +254,8 @@ func (s *Stretches) Weigh(t *Task, period int64, kernel bool) uint64 {
 	return uint64(factor * float64(period))
 }
 
-// NotLocated returns the part of spent that was in the kernel, if the kernel permits no samples of itself. It
-// returns 0 if the thread's stretches are too short to tell.
+// NotLocated estimates how much of the processor time spent was in the kernel, if the kernel permits no
+// samples of itself. It returns 0 until there are enough samples for that.
 func (t *Task) NotLocated(spent uint64, period int64) uint64 {
 	k := &t.use
 	if k.total < enoughHits*float64(period) {

@@ -10,7 +10,7 @@
 #include "events.c"
 
 enum { WRITERS = 2, READS = 2, EVENTS = UNLOAD ? EACH : WRITERS * EACH };
-static int got[EVENTS + 1], told;
+static int got[EVENTS + 1], unloads_read;
 static uint64_t dropped;
 static uint32_t unloaded;
 
@@ -35,7 +35,7 @@ UNSEEN void world_reset(void)
 	sim_watch(&unloaded, sizeof unloaded);
 	resolving = 0;
 	unloaded = 0;
-	unloading = told = 0;
+	unloading = unloads_read = 0;
 	for (int i = 0; i < SW_EVENTS; i++)
 		cells[i].turn = cells[i].event.kind = cells[i].event.a = 0;
 	head = tail = lost = dropped = 0;
@@ -53,7 +53,7 @@ UNSEEN static int take(void)
 		return 1;
 	}
 	if (e.kind == SW_EVENT_MODULE_UNLOAD)
-		return ++told;
+		return ++unloads_read;
 	sim_check(e.kind == SW_EVENT_JIT && e.a >= 1 && e.a <= EVENTS, "an event is not whole");
 	sim_check(!got[e.a]++, "an event is read twice");
 	return 1;
@@ -65,7 +65,7 @@ UNSEEN static void resolve(void)
 	sw_resolve_enter();
 	while (take())
 		;
-	if (!told)
+	if (!unloads_read)
 		sim_check(!sim_load32(&unloaded), "a module is unloaded while its methods are named");
 	sw_resolve_leave();
 }

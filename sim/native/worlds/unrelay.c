@@ -17,7 +17,7 @@
 #define LEAVES 0 /* the signal itself asks its thread to end the recording */
 #endif
 #ifndef TIMER
-#define TIMER 0 /* the signal is a timer's: SIGURG was not free, and nobody counts it */
+#define TIMER 0 /* 1: SIGURG was not free, so the signal is that of a timer, which seedwalk does not count */
 #endif
 
 #include "handler.c"
