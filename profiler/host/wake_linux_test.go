@@ -49,6 +49,8 @@ another process's signal: no answer
 a whole stack: captured
 a stack that is readable in part: captured, foreign
 an unreadable stack: captured, foreign
+the alternate stack of a thread that ends: the one before
+the same if the program has set another: the program's
 the sampler blocks SIGUSR1: 1, SIGURG: 0; its starter blocks SIGUSR1: 0
 `
 	expect.Equal(t, run(t, "capture"), want)

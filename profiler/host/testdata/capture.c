@@ -1,11 +1,12 @@
 /* Prints what capture_linux.c and sampler_linux.c do with threads that do not answer, with foreign signals,
- * and with masks. One line each. */
+ * with masks, and with alternate stacks. One line each. */
 #include "../capture_linux.c"
 #include "../sampler_linux.c"
+#include "../threads_linux.c"
 
 #include <sys/resource.h>
 
-enum { ROOM = 1 << 16, SHORT_US = 20000, LONG_US = 60000000, PAGE = 4096 };
+enum { ROOM = 1 << 16, SHORT_US = 20000, LONG_US = 60000000 };
 
 static const char *const states[] = {[SW_IDLE] = "gone", [SW_ASKED] = "no answer", [SW_CAPTURING] = "late", [SW_CAPTURED] = "captured"};
 static long tid;
@@ -81,6 +82,23 @@ static void take(const char *name, pid_t pid, uint64_t sp, uint64_t high)
 	printf("%s: %s%s%s\n", name, states[s], s == SW_CAPTURED && slots[0].foreign ? ", foreign" : "", kept ? "" : ", errno changed");
 }
 
+struct sw_thread *sw_thread_by_tid(uint64_t id) { return (void)id, NULL; }
+
+/* alternate prints which alternate stack a thread has after it ends. In between, the program may set its own. */
+static void alternate(const char *name, int replaces)
+{
+	static char before[1 << 16], programs[1 << 16];
+	stack_t first = {.ss_sp = before, .ss_size = sizeof before}, next = {.ss_sp = programs, .ss_size = sizeof programs}, now;
+	struct sw_thread t = {0};
+	sigaltstack(&first, NULL);
+	more_room(&t);
+	if (replaces)
+		sigaltstack(&next, NULL);
+	less_room(&t);
+	sigaltstack(NULL, &now);
+	printf("%s: %s\n", name, now.ss_sp == before ? "the one before" : now.ss_sp == programs ? "the program's" : "ours");
+}
+
 static sigset_t samplers;
 static int ran;
 
@@ -146,6 +164,9 @@ int main(void)
 	take("a whole stack", getpid(), sp, end);
 	take("a stack that is readable in part", getpid(), sp, end + PAGE);
 	take("an unreadable stack", getpid(), end + PAGE / 2, end + PAGE);
+
+	alternate("the alternate stack of a thread that ends", 0);
+	alternate("the same if the program has set another", 1);
 
 	sigset_t mine;
 	if (sw_start_sampler(body))

@@ -126,6 +126,7 @@ UNSEEN static int ask(int i)
 	waits_now = 0;
 	int state = sw_await(0, 1000);
 	waits_now = 0;
+	sim_check(state != SW_ASKED || slots[0].busy || state_of(slots[0].word) == SW_IDLE, "a copy under way is dropped");
 	if (LATE) {
 		sim_syscall(&sent[i], SIM_WRITE, "the suspension ends");
 		resumed[i] = 1;
