@@ -597,7 +597,16 @@ var worlds = []world{
 			{"no bound", "local.h",
 				[][2]string{{"> SW_RING_SIZE)\n", "> 4ll * SW_RING_SIZE)\n"}}, "more is claimed"},
 		}},
-	{name: "a rule of objects", file: "rules", outcomes: []string{"found", "none"},
+	{name: "objects, a collection begins", file: "rules", defines: []string{"MOVES=1"},
+		outcomes: []string{"found", "moved"},
+		faults: []fault{
+			{"a collection that begins during the search", "objects.c",
+				[][2]string{{"moved || (n && changing(h))", "moved"}}, "for another"},
+			{"a collection that has begun before", "objects.c",
+				[][2]string{{"int moved = changing(h), n", "int moved = 0, n"},
+					{"(n && changing(h))", "(!n && changing(h))"}}, "for another"},
+		}},
+	{name: "a rule of objects", file: "rules", defines: []string{"MOVES=0"}, outcomes: []string{"found", "none"},
 		faults: []fault{
 			{"a rule is read before its type", "objects.c",
 				weaken("__atomic_load_n(&r->table, __ATOMIC_ACQUIRE)", "__ATOMIC_ACQUIRE"), "race"},

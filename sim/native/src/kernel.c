@@ -105,6 +105,8 @@ long sim_sys6(long n, long a, long b, long c, long d, long e, long f)
 		return sim_unset ? -22 : 0;
 	case SYS_timer_delete:
 		return end(a);
+	case SYS_process_vm_writev:
+		return -38; /* ENOSYS */
 	case SYS_process_vm_readv:
 		sim_copy((void *)((uint64_t *)b)[0], ((uint64_t *)d)[0], ((uint64_t *)d)[1]);
 		return (long)((uint64_t *)d)[1];
