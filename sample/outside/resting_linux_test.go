@@ -303,3 +303,17 @@ func TestNoteBlocked(t *testing.T) {
 		expect.Equal(t, k.Looked, want, "looked at a thread that ran for %d ns", spent)
 	}
 }
+
+// While the runtime's tables are not verified, the next round is due at the next tick: a round verifies them.
+func TestDueUntilVerified(t *testing.T) {
+	for _, verified := range []bool{false, true} {
+		e, _, _, _ := asking(t)
+		e.Plain, e.events = verified, events.New(&e.Base, e, e.file)
+		e.heartbeat = events.StartHeartbeat(e.file, false)
+		must.Do(t, e.round())
+		e.heartbeat.Stop()
+		now := time.Now()
+		expect.Equal(t, e.pace(now.Add(time.Millisecond), now).Sub(now) > time.Millisecond, verified,
+			"waits longer, verified %v", verified)
+	}
+}

@@ -62,6 +62,7 @@ func TestEvents(t *testing.T) {
 	f.Waiting(func(w Waiting) { t.Errorf("half of a wait: %+v", w) })
 	f.EndEvents()
 	r.in.Write([]byte("\n"))
+	say("shut down at once")
 	say("stopped by another 1, detached 1, else 0")
 	stop()
 }
@@ -73,18 +74,23 @@ func startRuntime(t *testing.T) *target {
 		WaitEvents|LockEvents|AllocEvents|ExceptionEvents, 150*time.Millisecond)
 }
 
-// When the tool is gone, the probe's own thread ends the session.
+// When the tool is gone, the process does not wait for it at its shutdown, and the probe's own thread ends the
+// session.
 func TestEventsToolGone(t *testing.T) {
 	t.Parallel()
 	r := startRuntime(t)
 	for r.lines.Scan() && !strings.HasPrefix(r.lines.Text(), "delivered") {
 	}
+	r.f.Beat()
+	time.Sleep(time.Second)
+	r.f.SetSilence(time.Second / 4) // the probe's own thread is more patient
+	r.in.Write([]byte("\n"))
+	must.True(t, r.lines.Scan() && r.lines.Text() == "shut down at once", "it says %q", r.lines.Text())
 	begin := time.Now()
 	for state, _ := r.f.Session(); state != SessionEnded; state, _ = r.f.Session() {
 		must.True(t, time.Since(begin) <= time.Minute, "the session goes on without a tool")
 		time.Sleep(20 * time.Millisecond)
 	}
-	r.in.Write([]byte("\n"))
 	expect.True(t, r.lines.Scan() && r.lines.Text() == "stopped by another 1, detached 1, else 0",
 		"it says %q", r.lines.Text())
 }

@@ -149,6 +149,11 @@ int main(int argc, char **argv)
 	deliver(&runtime_provider, 301, wait_start, sizeof wait_start); /* and stays open */
 	printf("delivered %d\n", done);
 	getchar();
+	struct timespec begin, end;
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	((hresult(*)(void *))profiler->table[4])(profiler); /* Shutdown */
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	printf("shut down %s\n", end.tv_sec * 1000 + end.tv_nsec / 1000000 < begin.tv_sec * 1000 + begin.tv_nsec / 1000000 + 500 ? "at once" : "late");
 	for (int i = 0; i < 5000 && !detached; i++)
 		pause_ms(1);
 	printf("stopped by another %d, detached %d, else %d\n", stopper != 0 && stopper != gettid() && stopper != starter, detached, added);
