@@ -321,14 +321,14 @@ static void handle(struct sw_header *h, const struct info *si, const struct fram
 	uint32_t ask = __atomic_load_n(&s->ask, __ATOMIC_ACQUIRE);
 	int asked = ask != s->answered;
 	uint32_t clock = overflowed(s, si);
-	if (clock) /* one SIGURG may also carry the tool's request, since it does not queue */
+	if (clock)
 		expired(h, s, clock, uc, entry);
-	if (asked)
-		obey(h, s, uc, entry);
 	else if (si->code == SI_TIMER && !abandoned(h, entry))
 		ticked(h, s, si, uc, entry);
-	if (asked)
+	if (asked) { /* one SIGURG may be of a clock and of the tool, since it does not queue */
+		obey(h, s, uc, entry);
 		__atomic_store_n(&s->answered, ask, __ATOMIC_RELEASE);
+	}
 	reap(h);
 	sw_answer(h, si, tid);
 	end_if_asked(h);

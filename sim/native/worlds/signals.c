@@ -40,6 +40,13 @@ void world_thread(int i)
 	sim_check(last()->why == SW_TIMER && last()->weight == 4, "the overrun of a timer is lost");
 	sim_check(last()->stack_size == s->high - last()->stack && !(last()->flags & SW_FOREIGN), "a thread's own stack is not whole");
 	h->head = 0;
+	s->op = SW_OP_SAMPLE;
+	s->ask = 3;
+	take_signal((struct info){.code = SI_TIMER, .overrun = 1}, 0, TAG);
+	const struct sw_record *tick = (const struct sw_record *)ring(h);
+	sim_check(tick->why == SW_TIMER && tick->weight == 2, "the CPU time of a tick that carries a request is lost");
+	sim_check(last()->why == SW_ASKED && s->answered == 3, "a request is lost if a tick carries it");
+	h->head = 0;
 	s->high -= 64; /* the thread is elsewhere: this ring has no room for as much as is tried of such a stack */
 	take_signal((struct info){.code = SI_TIMER}, 0, TAG);
 	sim_check(!h->head && h->dropped == 1, "a foreign stack is taken for the thread's own");
@@ -70,9 +77,9 @@ void world_thread(int i)
 	h->heartbeat = 2 * h->stale;
 	arm(h, s);
 	s->op = SW_OP_LEAVE;
-	s->ask = 3;
+	s->ask = 4;
 	take_signal((struct info){.code = SI_QUEUE}, 0, TAG);
-	sim_check(h->left == SW_LEFT && s->answered == 3, "the recording does not end");
+	sim_check(h->left == SW_LEFT && s->answered == 4, "the recording does not end");
 	signals = h->signals;
 
 	h->ending = 1;
