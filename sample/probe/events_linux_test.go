@@ -74,8 +74,8 @@ func startRuntime(t *testing.T) *target {
 		WaitEvents|LockEvents|AllocEvents|ExceptionEvents, 150*time.Millisecond)
 }
 
-// When the tool is gone, the process does not wait for it at its shutdown, and the probe's own thread ends the
-// session.
+// When the tool is gone, the process does not wait for it at its shutdown, and the probe's own thread ends
+// the session.
 func TestEventsToolGone(t *testing.T) {
 	t.Parallel()
 	r := startRuntime(t)

@@ -609,7 +609,8 @@ var worlds = []world{
 				[][2]string{{"int moved = changing(h), n", "int moved = 0, n"},
 					{"(n && changing(h))", "(!n && changing(h))"}}, "for another"},
 		}},
-	{name: "a rule of objects", file: "rules", defines: []string{"MOVES=0"}, outcomes: []string{"found", "none"},
+	{name: "a rule of objects", file: "rules", defines: []string{"MOVES=0"},
+		outcomes: []string{"found", "none"},
 		faults: []fault{
 			{"a rule is read before its type", "objects.c",
 				weaken("__atomic_load_n(&r->table, __ATOMIC_ACQUIRE)", "__ATOMIC_ACQUIRE"), "race"},
