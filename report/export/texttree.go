@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -255,18 +254,71 @@ func (l *treeLine) render(t *tree, opt TextOptions) string {
 		opt.paint(sgrDim, note)
 }
 
-// fit shortens a name to n runes. It removes arguments first, and then namespaces from the start,
-// because the end of a name is more specific.
+// fit shortens a name to n runes. It removes the parameter list, then type arguments, the longest first, and
+// then namespaces from the start, because the end of a name is more specific.
 func fit(name string, n int) string {
 	if utf8.RuneCountInString(name) <= n {
 		return name
 	}
-	if i := strings.IndexByte(name, '('); i > 0 && name[0] != '[' {
-		name = name[:i]
+	name = withoutParameters(name)
+	for utf8.RuneCountInString(name) > n {
+		lo, hi := longestTypeArguments(name)
+		if hi-lo <= len("…") {
+			break
+		}
+		name = name[:lo] + "…" + name[hi:]
 	}
 	r := []rune(name)
 	if len(r) <= n {
 		return name
 	}
-	return "…" + string(slices.Clone(r[len(r)-(n-1):]))
+	end := string(r[len(r)-(n-1):])
+	if _, rest, found := strings.Cut(end, "."); found && strings.Contains(rest, ".") {
+		end = rest // begins with a whole word
+	}
+	return "…" + end
+}
+
+// withoutParameters removes the parameter list at the end of a name. It keeps other parentheses, such as
+// those of (anonymous namespace)::Run, Main (lambda 2), and operator().
+func withoutParameters(name string) string {
+	name = strings.TrimSuffix(name, " const")
+	if !strings.HasSuffix(name, ")") {
+		return name
+	}
+	depth := 0
+	for i := len(name) - 1; i > 0; i-- {
+		switch name[i] {
+		case ')':
+			depth++
+		case '(':
+			depth--
+		}
+		if depth == 0 {
+			if name[i-1] == ' ' || strings.HasSuffix(name[:i], "operator") {
+				return name
+			}
+			return name[:i]
+		}
+	}
+	return name
+}
+
+// longestTypeArguments returns the range between the outermost angle brackets that are farthest apart. The
+// range is empty if no brackets match, as in operator<.
+func longestTypeArguments(name string) (lo, hi int) {
+	depth, start := 0, 0
+	for i := range len(name) {
+		switch {
+		case name[i] == '<' && i > 0:
+			if depth++; depth == 1 {
+				start = i + 1
+			}
+		case name[i] == '>' && depth > 0:
+			if depth--; depth == 0 && i-start > hi-lo {
+				lo, hi = start, i
+			}
+		}
+	}
+	return lo, hi
 }
