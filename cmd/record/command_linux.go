@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/cmd/record/options"
+	"github.com/seedwalk/seedwalk/process/program"
 )
 
-// whereRefusalsStand names the place where the CLR reports why it refused the profiler. On Linux there is
-// none.
-const whereRefusalsStand = ""
+// refusalLog names the log in which the CLR says why it refused the profiler. On Linux the CLR writes no log.
+const refusalLog = ""
 
 // exitNote reports how the command ended, "" if its exit code is 0.
 func exitNote(code int) string {
@@ -40,12 +40,18 @@ func (r *run) endedAtOnce() string {
 }
 
 // startRemedy reports what to do about a command that could not be started.
-func startRemedy(string, error) (what, remedy string) {
+func startRemedy(command string, _ error) (what, remedy string) {
+	if needsDotnet(command) {
+		return "it is a .NET assembly", "start it with dotnet: seedwalk record -- dotnet " + command
+	}
 	return "", "check that it is an executable file"
 }
 
-// unnamed is always false: on Linux a program's name may end in anything.
-func unnamed(string) bool { return false }
+// needsDotnet reports whether a command that could not be started is a file of managed code.
+func needsDotnet(command string) bool {
+	f, err := program.Open(command)
+	return err == nil && f.Managed
+}
 
 const listenRemedy = "set TMPDIR to a directory you may write to"
 

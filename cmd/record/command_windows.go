@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// whereRefusalsStand is where the CLR of Windows writes why it loaded no profiler.
-const whereRefusalsStand = " (the event log has the CLR's reason: Application, source .NET Runtime)"
+// refusalLog names the log in which the CLR says why it refused the profiler.
+const refusalLog = " (the event log has the CLR's reason: Application, source .NET Runtime)"
 
 // endings describes the exit codes of processes that the system or the CLR ends. Source:
 // ntstatus.h; dotnet/runtime src/coreclr/inc/corerror.xml for the CLR's own.
@@ -55,15 +55,15 @@ func startRemedy(command string, err error) (what, remedy string) {
 		errors.Is(err, windows.ERROR_EXE_MACHINE_TYPE_MISMATCH):
 		return "it is no program that this Windows can run", "check that it is a program for this machine"
 	}
-	if unnamed(command) {
+	if needsDotnet(command) {
 		return "its name does not end as a program's does",
 			"name the program that starts this file (endings of programs stand in PATHEXT)"
 	}
 	return "", "check that it is a program"
 }
 
-// unnamed reports whether a command that was not found is an existing file without a program's extension.
-func unnamed(command string) bool {
+// needsDotnet reports whether a command that was not found is an existing file without a program's extension.
+func needsDotnet(command string) bool {
 	info, err := os.Stat(command)
 	return err == nil && !info.IsDir()
 }

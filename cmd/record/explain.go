@@ -43,7 +43,7 @@ func (r *run) neverConnected() string {
 	}
 	return head + "likely reasons: the command starts no .NET process, its runtime is older than " +
 		program.Least(runtime.GOOS) + ", " +
-		"it clears or changes its environment (CORECLR_PROFILER, DOTNET_EnableDiagnostics=0), or the library failed to load" + whereRefusalsStand +
+		"it clears or changes its environment (CORECLR_PROFILER, DOTNET_EnableDiagnostics=0), or the library failed to load" + refusalLog +
 		": try `seedwalk doctor -- " + o.Command[0] + "`"
 }
 

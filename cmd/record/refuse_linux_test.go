@@ -17,6 +17,8 @@ import (
 
 const notExecutable = "permission denied"
 
+const startAssembly = "it is a .NET assembly; start it with dotnet: seedwalk record -- dotnet "
+
 // /dev/full behaves like a full disk.
 func TestFullDiskFallsBack(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {

@@ -213,7 +213,7 @@ func (r *run) begin() error {
 func cannotStart(command string, err error) *options.Refusal {
 	var e *exec.Error
 	absent := errors.Is(err, os.ErrNotExist) || errors.As(err, &e) && errors.Is(e.Err, exec.ErrNotFound)
-	if absent && !unnamed(command) {
+	if absent && !needsDotnet(command) {
 		return &options.Refusal{What: "command not found", Where: command,
 			Remedy: "check the name and PATH", Code: options.ExitNotFound}
 	}

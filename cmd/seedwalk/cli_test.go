@@ -171,6 +171,8 @@ func TestWrongUse(t *testing.T) {
 		{"flag without a value", []string{"record", "--rate"}, 2, "--rate needs a value; see"},
 		{"no such event", []string{"record", "--events", "foo", "--", "x"}, 2,
 			`there is no event "foo"; choose from cpu, `},
+		{"no such clock", []string{"record", "--clock", "foo", "--", "x"}, 2,
+			`there is no clock "foo"; choose auto, perf, random, or timer; see`},
 		{"no such mode", []string{"record", "--mode", "foo", "--", "x"}, 2, "choose probe or snapshot"},
 		{"wait below 0", []string{"record", "--wait-min", "-1s", "--", "x"}, 2, "--wait-min"},
 		{"rate of zero", []string{"record", "--rate", "0", "--", "x"}, 2, "--rate"},

@@ -18,6 +18,9 @@ import (
 	"github.com/seedwalk/seedwalk/report/trace"
 )
 
+const notRecording = "seedwalk: %s: neither a seedwalk recording (.swrec) nor a trace (.nettrace); " +
+	"seedwalk record --output FILE.swrec writes one\n"
+
 // isTraceName reports whether a file's name is that of a trace.
 func isTraceName(path string) bool {
 	name := strings.ToLower(strings.TrimSuffix(path, ".gz"))
@@ -50,6 +53,10 @@ func loadProfile(paths []string, metric string, symbols cli.SymbolList,
 			maps.Close()
 		}
 		if err := t.Read(in); err != nil {
+			if errors.Is(err, trace.ErrNotTrace) {
+				fmt.Fprintf(say, notRecording, path)
+				return nil, cli.ExitUnreadable
+			}
 			fmt.Fprintf(say, "seedwalk: %s: %v\n", path, err)
 			if errors.Is(err, trace.ErrOtherProcess) {
 				return nil, cli.ExitUnreadable
@@ -90,7 +97,7 @@ func buildTrace(t *trace.Trace, path, metric string, code int, say io.Writer) (*
 func loadRecording(path string, in io.Reader, symbols cli.SymbolList, say io.Writer) (*export.Profile, int) {
 	r, err := recording.Read(in)
 	if errors.Is(err, recording.ErrFormat) {
-		fmt.Fprintf(say, "seedwalk: %s: neither a seedwalk recording (.swrec) nor a trace (.nettrace); seedwalk record --output FILE.swrec writes one\n", path)
+		fmt.Fprintf(say, notRecording, path)
 		return nil, cli.ExitUnreadable
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -85,6 +86,10 @@ func TestReportBadInput(t *testing.T) {
 	path, _ := recorded(t)
 	b := must.Get(os.ReadFile(path))(t)
 	dir := filepath.Dir(path)
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	z.Write([]byte("a profile"))
+	z.Close()
 	file := func(name string, b []byte) string {
 		os.WriteFile(filepath.Join(dir, name), b, 0o600)
 		return filepath.Join(dir, name)
@@ -96,6 +101,7 @@ func TestReportBadInput(t *testing.T) {
 		{"cut", file("cut", b[:len(b)-3]), "damaged at offset ", 1},
 		{"text", file("text", []byte("hello")),
 			"neither a seedwalk recording (.swrec) nor a trace (.nettrace); seedwalk record", 3},
+		{"other gzip", file("app.pb.gz", zipped.Bytes()), "neither a seedwalk recording (.swrec) nor", 3},
 		{"absent", filepath.Join(dir, "absent"), "absent", 3},
 		{"newer", file("newer", append([]byte("SWREC\r\n\x09"), b[8:]...)), "version 9", 3},
 	} {

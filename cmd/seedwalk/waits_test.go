@@ -168,7 +168,7 @@ func TestWaitsEveryBadInput(t *testing.T) {
 			d.Events(nettracefile.Event{Meta: 1, Seq: 3, Thread: 1, Stack: 1,
 				Time: d.now, Payload: make([]byte, 3)})
 			d.stop(1, 4, 3)
-		}), "3 waits, 15.000 ms", "not as they should be"},
+		}), "3 waits, 15.000 ms", "malformed"},
 		{"wrong size of an event",
 			whole(block("EventBlock",
 				append([]byte{20, 0, 1, 0}, append(make([]byte, 16), 128, 0, 100, 1, 2)...)...)), both,

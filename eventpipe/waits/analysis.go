@@ -298,7 +298,7 @@ func (a *Analysis) Partial() (out []string) {
 		out = append(out, a.lossLine())
 	}
 	if a.BadPayloads > 0 {
-		out = append(out, fmt.Sprintf("%d events of the runtime are not as they should be, the first at offset %d", a.BadPayloads, a.badAt))
+		out = append(out, fmt.Sprintf("%d events of the runtime are malformed, the first at offset %d", a.BadPayloads, a.badAt))
 	}
 	if a.Backwards > 0 {
 		out = append(out, fmt.Sprintf("%d times a thread's clock goes back, first at offset %d",

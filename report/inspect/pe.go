@@ -28,7 +28,8 @@ func openPE(path string) (*peReader, error) {
 	}
 	r := newPE(f)
 	if r.arch == context.NoArch {
-		return nil, fmt.Errorf("%s: machine %#x is neither x64 nor ARM64", path, f.Machine())
+		return nil, fmt.Errorf("%s: machine %#x is neither x64 nor ARM64 (0x14c is also that of .NET assemblies "+
+			"without machine code, which have no unwind data)", path, f.Machine())
 	}
 	return r, nil
 }

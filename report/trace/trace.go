@@ -26,6 +26,9 @@ const (
 // ErrOtherProcess means that two traces are of different processes.
 var ErrOtherProcess = errors.New("the trace is of another process than the first one")
 
+// ErrNotTrace means that the bytes are not a trace of a known version.
+var ErrNotTrace = errors.New("this is no .nettrace trace")
+
 // Trace collects traces of one process, from files that .NET's tools wrote. Create it with New,
 // call Read for each trace, and then call Profile. It is not safe for concurrent use.
 type Trace struct {
@@ -93,7 +96,7 @@ func IsTrace(in *bufio.Reader) bool {
 }
 
 // Read reads a trace, which may be compressed with gzip. It keeps everything that it read. The
-// error is ErrOtherProcess, or the reason why the trace is incomplete.
+// error is ErrOtherProcess, ErrNotTrace, or the reason why the trace is incomplete.
 func (t *Trace) Read(in *bufio.Reader) error {
 	f := &file{Analysis: waits.New(), t: t, folds: map[foldKey]int32{}, other: map[*nettrace.Metadata]int32{},
 		threads: map[uint64]*thread{}}
@@ -109,6 +112,10 @@ func (t *Trace) Read(in *bufio.Reader) error {
 	}
 	f.Analysis.Read(src)
 	f.Finish()
+	var damage *nettrace.Error
+	if errors.As(f.Ended, &damage) && damage.Reason == nettrace.NotNettrace && damage.What == "" {
+		return ErrNotTrace
+	}
 	f.addPauses()
 	if len(t.files) > 0 && f.Trace.ProcessID != t.files[0].Trace.ProcessID {
 		return ErrOtherProcess

@@ -12,7 +12,7 @@ import (
 )
 
 // errNoRuntime means that there is no managed heap to read.
-var errNoRuntime = errors.New("there is no .NET runtime whose structures are known")
+var errNoRuntime = errors.New("no .NET runtime was found whose heap can be read (.NET 8, 9, or 10)")
 
 // KeepStacks makes Read keep the stacks, for Tasks.
 func (p *Process) KeepStacks() { p.keep = true }

@@ -26,7 +26,7 @@ func (c Clock) Check() error {
 	if c == "" || c == ClockOverrun || slices.Contains(Clocks, c) {
 		return nil
 	}
-	return fmt.Errorf("there is no clock %q; choose one of %v", string(c), Clocks)
+	return fmt.Errorf("there is no clock %q; choose auto, perf, random, or timer", string(c))
 }
 
 // WithoutSIGURG returns the clock to use if the program takes that signal.
