@@ -288,12 +288,3 @@ func (s *summary) completeness(st *Stats) {
 			g.reason, Thousands(g.count)))
 	}
 }
-
-// cut shortens s to n runes.
-func cut(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	r := []rune(s)
-	return string(r[:max(0, n-1)]) + "…"
-}

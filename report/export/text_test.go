@@ -43,36 +43,6 @@ func TestShortTime(t *testing.T) {
 	}
 }
 
-func TestFit(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		n    int
-		want string
-	}{
-		{"short", 5, "short"},
-		{"A.B.Method(int, string)", 12, "A.B.Method"},
-		{"Name.Space.Type.Method(int)", 12, "…Type.Method"},
-		{"[gap: a (b) c]", 8, "… (b) c]"},
-		{"日本語.メソッド", 5, "…メソッド"},
-		{"Shop.Program.Main (lambda 11)", 20, "…am.Main (lambda 11)"},
-		{"shop::(anonymous namespace)::run(int) const", 34, "shop::(anonymous namespace)::run"},
-		{"net/http.(*Server).Serve", 18, "…(*Server).Serve"},
-		{"System.Threading.Tasks.TaskScheduler.TryRunInline", 36, "…Tasks.TaskScheduler.TryRunInline"},
-		{"shop::Impl::operator()(std::string const&, int)", 24, "shop::Impl::operator()"},
-		{"std::__introsort_loop<std::vector<int>, _Iter<sum()::{lambda(int)#1}> >", 40, "std::__introsort_loop<…>"},
-		{"std::basic_string<char, std::allocator<char> >::append<char*>", 40, "std::basic_string<…>::append<char*>"},
-		{"System.PackedSpanHelpers.IndexOfAny<DontNegate<short>,NopTransform>", 50,
-			"System.PackedSpanHelpers.IndexOfAny<…>"},
-		{"Dictionary<ValueTuple<int,string>,Money>.Enumerator<int>.Next", 34,
-			"Dictionary<…>.Enumerator<int>.Next"},
-		{"std::ostream& shop::operator<<(std::ostream&, int)", 30, "std::ostream& shop::operator<<"},
-	} {
-		if got := fit(c.name, c.n); got != c.want || utf8.RuneCountInString(got) > c.n {
-			t.Errorf("fit(%q, %d) = %q, want %q", c.name, c.n, got, c.want)
-		}
-	}
-}
-
 // Shares have the digits that their samples carry, and a mark where those are few.
 func TestShare(t *testing.T) {
 	for _, c := range []struct {

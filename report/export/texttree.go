@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seedwalk/seedwalk/report/export/estimate"
+	"github.com/seedwalk/seedwalk/report/export/shorten"
 )
 
 // classMarks precede names, so that classes can be distinguished without colors.
@@ -67,7 +68,7 @@ func treeOf(p *Profile, by int, label string, opt TextOptions) string {
 	}
 	var b strings.Builder
 	b.WriteString(opt.paint(sgrDim, label+": "+t.whole()) + "\n")
-	b.WriteString(opt.paint(sgrDim, cut(t.heading(), opt.Width)) + "\n")
+	b.WriteString(opt.paint(sgrDim, shorten.Text(t.heading(), opt.Width)) + "\n")
 	weak := false
 	for _, l := range layTree(t, opt) {
 		b.WriteString(l.render(t, opt) + "\n")
@@ -241,84 +242,15 @@ func (l *treeLine) render(t *tree, opt TextOptions) string {
 	}
 	cols := fmt.Sprintf("%7s %7s %8s ", estimate.Share(l.total, l.count, all), self, count)
 	if l.plain {
-		return cols + l.indent + opt.paint(sgrDim, cut(l.text, opt.Width-numberCols-1-len(l.indent)))
+		return cols + l.indent + opt.paint(sgrDim, shorten.Text(l.text, opt.Width-numberCols-1-len(l.indent)))
 	}
 	room := opt.Width - numberCols - 1 - len(l.indent) - 2
 	note := ""
 	if l.note != "" {
 		note = "  " + l.note
 	}
-	name := fit(l.text, max(room-utf8.RuneCountInString(note), room/2, 10))
-	note = cut(note, max(0, room-utf8.RuneCountInString(name)))
+	name := shorten.Name(l.text, max(room-utf8.RuneCountInString(note), room/2, 10))
+	note = shorten.Text(note, max(0, room-utf8.RuneCountInString(name)))
 	return cols + l.indent + opt.paint(classSGR[l.class], classMarks[l.class]+" "+name) +
 		opt.paint(sgrDim, note)
-}
-
-// fit shortens a name to n runes. It removes the parameter list, then type arguments, the longest first, and
-// then namespaces from the start, because the end of a name is more specific.
-func fit(name string, n int) string {
-	if utf8.RuneCountInString(name) <= n {
-		return name
-	}
-	name = withoutParameters(name)
-	for utf8.RuneCountInString(name) > n {
-		lo, hi := longestTypeArguments(name)
-		if hi-lo <= len("…") {
-			break
-		}
-		name = name[:lo] + "…" + name[hi:]
-	}
-	r := []rune(name)
-	if len(r) <= n {
-		return name
-	}
-	end := string(r[len(r)-(n-1):])
-	if _, rest, found := strings.Cut(end, "."); found && strings.Contains(rest, ".") {
-		end = rest // begins with a whole word
-	}
-	return "…" + end
-}
-
-// withoutParameters removes the parameter list at the end of a name. It keeps other parentheses, such as
-// those of (anonymous namespace)::Run, Main (lambda 2), and operator().
-func withoutParameters(name string) string {
-	name = strings.TrimSuffix(name, " const")
-	if !strings.HasSuffix(name, ")") {
-		return name
-	}
-	depth := 0
-	for i := len(name) - 1; i > 0; i-- {
-		switch name[i] {
-		case ')':
-			depth++
-		case '(':
-			depth--
-		}
-		if depth == 0 {
-			if name[i-1] == ' ' || strings.HasSuffix(name[:i], "operator") {
-				return name
-			}
-			return name[:i]
-		}
-	}
-	return name
-}
-
-// longestTypeArguments returns the range between the outermost angle brackets that are farthest apart. The
-// range is empty if no brackets match, as in operator<.
-func longestTypeArguments(name string) (lo, hi int) {
-	depth, start := 0, 0
-	for i := range len(name) {
-		switch {
-		case name[i] == '<' && i > 0:
-			if depth++; depth == 1 {
-				start = i + 1
-			}
-		case name[i] == '>' && depth > 0:
-			if depth--; depth == 0 && i-start > hi-lo {
-				lo, hi = start, i
-			}
-		}
-	}
-	return lo, hi
 }

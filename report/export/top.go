@@ -11,6 +11,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/report/export/category"
 	"github.com/seedwalk/seedwalk/report/export/estimate"
+	"github.com/seedwalk/seedwalk/report/export/shorten"
 )
 
 // Function is a row of the table: a function, a run of frames with one role, or a group.
@@ -212,8 +213,8 @@ func (f *Function) line(whole int64, opt TextOptions) string {
 		module = "  " + f.Module
 	}
 	room := opt.Width - numberCols - 3
-	name = fit(name, max(room-utf8.RuneCountInString(module), room/2, 10))
-	module = cut(module, max(0, room-utf8.RuneCountInString(name)))
+	name = shorten.Name(name, max(room-utf8.RuneCountInString(module), room/2, 10))
+	module = shorten.Text(module, max(0, room-utf8.RuneCountInString(name)))
 	return fmt.Sprintf("%7s %7s %8s ", estimate.Share(f.Self, f.SelfCount, whole),
 		estimate.Share(f.Total, f.TotalCount, whole), Thousands(f.SelfCount)) +
 		f.paint(name, opt) + opt.paint(sgrDim, module)

@@ -1,0 +1,93 @@
+// Package shorten makes names of functions fit the width of a terminal.
+//
+// Sources: ECMA-335 for names of managed code; the Itanium C++ ABI, chapter "External Names", for C++.
+//
+// Glossary. The width of a text is its number of runes.
+//
+// Strategy: the parts that identify a function least are removed first.
+//
+// Known gaps: runes that a terminal shows in two columns count as one.
+package shorten
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Name shortens a name to n runes. It removes the parameter list, then type arguments, the longest first, and
+// then namespaces from the start, because the end of a name is more specific.
+func Name(name string, n int) string {
+	if utf8.RuneCountInString(name) <= n {
+		return name
+	}
+	name = withoutParameters(name)
+	for utf8.RuneCountInString(name) > n {
+		lo, hi := longestTypeArguments(name)
+		if hi-lo <= len("…") {
+			break
+		}
+		name = name[:lo] + "…" + name[hi:]
+	}
+	r := []rune(name)
+	if len(r) <= n {
+		return name
+	}
+	end := string(r[len(r)-(n-1):])
+	if _, rest, found := strings.Cut(end, "."); found && strings.Contains(rest, ".") {
+		end = rest // begins with a whole word
+	}
+	return "…" + end
+}
+
+// withoutParameters removes the parameter list at the end of a name. It keeps other parentheses, such as
+// those of (anonymous namespace)::Run, Main (lambda 2), and operator().
+func withoutParameters(name string) string {
+	name = strings.TrimSuffix(name, " const")
+	if !strings.HasSuffix(name, ")") {
+		return name
+	}
+	depth := 0
+	for i := len(name) - 1; i > 0; i-- {
+		switch name[i] {
+		case ')':
+			depth++
+		case '(':
+			depth--
+		}
+		if depth == 0 {
+			if name[i-1] == ' ' || strings.HasSuffix(name[:i], "operator") {
+				return name
+			}
+			return name[:i]
+		}
+	}
+	return name
+}
+
+// longestTypeArguments returns the range between the outermost angle brackets that are farthest apart. The
+// range is empty if no brackets match, as in operator<.
+func longestTypeArguments(name string) (lo, hi int) {
+	depth, start := 0, 0
+	for i := range len(name) {
+		switch {
+		case name[i] == '<' && i > 0:
+			if depth++; depth == 1 {
+				start = i + 1
+			}
+		case name[i] == '>' && depth > 0:
+			if depth--; depth == 0 && i-start > hi-lo {
+				lo, hi = start, i
+			}
+		}
+	}
+	return lo, hi
+}
+
+// Text shortens s to n runes, and ends it with "…".
+func Text(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	r := []rune(s)
+	return string(r[:max(0, n-1)]) + "…"
+}
