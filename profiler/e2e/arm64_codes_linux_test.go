@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -172,22 +171,16 @@ func TestARM64Core(t *testing.T) {
 	}
 	core := filepath.Join(tempdir.New(t), "core")
 	must.Do(t, os.WriteFile(core, g.core(t, last), 0o600))
-	r := run(t, time.Minute, nil, tool(t), "stack", "--core", core, "--json")
-	var got struct {
-		Runtime  bool
-		Threads  []coreThread
-		Problems []string
-	}
-	err = json.Unmarshal([]byte(r.stdout), &got)
-	must.True(t, err == nil && r.code == 0 && got.Runtime && len(got.Threads) == len(last) && len(last) >= 5,
-		"%v, exit code %d, %d threads of %d, %v\n%s", err, r.code, len(got.Threads), len(last), got.Problems,
-		r.stderr)
+	var got shown
+	r := seedwalkJSON(t, &got, "stack", "--core", core)
+	must.True(t, r.code == 0 && got.Runtime && len(got.Threads) == len(last) && len(last) >= 5,
+		"exit code %d, %d threads of %d, %v\n%s", r.code, len(got.Threads), len(last), got.Problems, r.stderr)
 	arm := run(t, 4*time.Minute, nil, append(armTool(t), "stack", "--core", core, "--json")...)
 	expect.True(t, arm.stdout == r.stdout && arm.code == r.code,
 		"the tool of ARM64 shows another core: exit code %d\n%s%s", arm.code, arm.stderr, arm.stdout)
 	whole, managed := 0, 0
 	for i := range got.Threads {
-		n, ok := got.Threads[i].same(t, last[got.Threads[i].TID])
+		n, ok := got.Threads[i].sampled(t, last[got.Threads[i].TID])
 		if managed += n; ok {
 			whole++
 		}
@@ -198,15 +191,8 @@ func TestARM64Core(t *testing.T) {
 	}
 }
 
-type coreThread struct {
-	TID      uint64
-	Complete bool
-	Gap      string
-	Frames   []struct{ Kind, Name, IP, SP string }
-}
-
-// same compares a stack of a core with a sample's, if it is whole.
-func (c *coreThread) same(t *testing.T, s *raw.Sample) (managed int, whole bool) {
+// sampled compares a stack of a core with a sample's, if it is whole.
+func (c *shownThread) sampled(t *testing.T, s *raw.Sample) (managed int, whole bool) {
 	t.Helper()
 	if !c.Complete {
 		t.Logf("thread %d: %s", c.TID, c.Gap)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
-	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -62,33 +61,20 @@ func TestClientHelperLost(t *testing.T) {
 	dir := tempdir.New(t)
 	out, library := filepath.Join(dir, "out"),
 		vendor(t, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")
-	argv := app(t, "Truth", "40")
-	cmd := exec.Command(argv[0], argv[1:]...)
-	var said strings.Builder
-	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), clientEnv(t, library, out)...), &said, &said
-	must.Do(t, cmd.Start())
-	t.Cleanup(func() { cmd.Process.Kill() })
-	pattern := fmt.Sprintf("seedwalk engine --pid %d ", cmd.Process.Pid)
+	p := startIn(t, clientEnv(t, library, out), app(t, "Truth", "40")...)
+	pattern := "seedwalk engine --pid " + p.id + " "
 	// sampled waits until the helper number n has sent samples.
 	sampled := func(n int) {
 		t.Helper()
-		before, begin := -1, time.Now()
-		for ; time.Since(begin) < 30*time.Second; time.Sleep(500 * time.Millisecond) {
-			if _, err := os.Stat(out); err != nil {
-				continue
-			}
-			b, _ := os.ReadFile(out)
+		before := -1
+		until(t, fmt.Sprint("samples by helper ", n), func() bool {
 			var s clientSaw
-			s.scan(string(b))
-			if s.opened == n && before >= 0 && s.samples > before+20 {
-				t.Logf("%d samples by helper %d", s.samples, n)
-				return
-			} else if s.opened == n && before < 0 {
+			b, _ := os.ReadFile(out)
+			if s.scan(string(b)); s.opened == n && before < 0 {
 				before = s.samples
 			}
-		}
-		b, _ := os.ReadFile(out)
-		t.Fatalf("no samples by helper %d: %.200s", n, b)
+			return s.opened == n && s.samples > before+20
+		})
 	}
 	for i, signal := range []string{"KILL", "STOP"} {
 		sampled(i + 1)
@@ -99,46 +85,39 @@ func TestClientHelperLost(t *testing.T) {
 		exec.Command("kill", "-"+signal, pids[0]).Run()
 	}
 	sampled(3)
-	err := cmd.Wait()
-	expect.True(t, err == nil && said.String() == "TRUTH DONE\n", "%v: it said %q", err, said.String())
+	p.truthDone()
+	expect.Equal(t, p.errs.String(), "", "the program's errors")
 	noHelper(t, pattern)
 }
 
 // filters are system calls that fail in the program. They fail in its helper too, which inherits the filter.
 var filters = []struct {
 	name    string
-	calls   []uintptr
+	calls   []int
 	code    int    // what the profiler receives
 	problem string // a part of its text
 }{
-	{"no perf events", []uintptr{unix.SYS_PERF_EVENT_OPEN}, 0, ""},
+	{"no perf events", []int{unix.SYS_PERF_EVENT_OPEN}, 0, ""},
 	{"as without CAP_SYS_PTRACE",
-		[]uintptr{unix.SYS_PERF_EVENT_OPEN, unix.SYS_PROCESS_VM_READV, unix.SYS_PTRACE}, 0, ""},
+		[]int{unix.SYS_PERF_EVENT_OPEN, unix.SYS_PROCESS_VM_READV, unix.SYS_PTRACE}, 0, ""},
 	{"no new system calls",
-		[]uintptr{unix.SYS_PIDFD_OPEN, unix.SYS_PIDFD_SEND_SIGNAL, unix.SYS_CLOSE_RANGE}, 0, ""},
-	{"no sandbox", []uintptr{unix.SYS_SECCOMP}, 0, ""},
-	{"no sockets", []uintptr{unix.SYS_SOCKETPAIR}, -20, "Operation not permitted"},
-	{"no memory files", []uintptr{unix.SYS_MEMFD_CREATE}, -16, "no memory that can be shared"},
+		[]int{unix.SYS_PIDFD_OPEN, unix.SYS_PIDFD_SEND_SIGNAL, unix.SYS_CLOSE_RANGE}, 0, ""},
+	{"no sandbox", []int{unix.SYS_SECCOMP}, 0, ""},
+	{"no sockets", []int{unix.SYS_SOCKETPAIR}, -20, "Operation not permitted"},
+	{"no memory files", []int{unix.SYS_MEMFD_CREATE}, -16, "no memory that can be shared"},
 }
 
 // Under a filter of system calls (seccomp), the profiler has complete stacks or receives an error, and the
 // program works as without it.
 func TestClientFilters(t *testing.T) {
-	needs.Command(t, "gcc")
 	dir := tempdir.New(t)
 	library := vendor(t, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")
-	forbid := filepath.Join(dir, "forbid")
-	needs.Build(t, "gcc", "-Wall", "-Wextra", "-Werror", "-o", forbid,
-		filepath.Join(root, "profiler", "testdata", "forbid.c"))
 	for _, f := range filters {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			out, argv := filepath.Join(dir, f.name), []string{forbid}
-			for _, nr := range f.calls {
-				argv = append(argv, fmt.Sprint(nr))
-			}
-			argv = append(append(argv, "--"), app(t, "Truth", "3")...)
-			res := run(t, time.Minute, clientEnv(t, library, out), argv...)
+			out := filepath.Join(dir, f.name)
+			res := run(t, time.Minute, clientEnv(t, library, out),
+				append(forbidding(t, f.calls...), app(t, "Truth", "3")...)...)
 			truthDone(t, res)
 			saw := readClient(t, out)
 			t.Log(saw.samples, saw.complete, saw.copies, saw.failed, saw.problem)

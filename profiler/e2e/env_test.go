@@ -12,11 +12,13 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -127,6 +129,15 @@ type result struct {
 func (r result) ok(t *testing.T) {
 	t.Helper()
 	must.True(t, r.code == 0, "%s: exit code %d\n%s%s", r.command, r.code, r.stdout, r.stderr)
+}
+
+// ends fails the test unless the command ended with this exit code and its output, all of it or one of the two,
+// has each of the texts.
+func (r result) ends(t *testing.T, code int, output string, texts ...string) {
+	t.Helper()
+	missing := slices.DeleteFunc(texts, func(text string) bool { return strings.Contains(output, text) })
+	expect.True(t, r.code == code && len(missing) == 0, "%s: exit code %d, want %d; it does not say %q\n%s%s",
+		r.command, r.code, code, missing, r.stdout, r.stderr)
 }
 
 // run runs a command. Exceeding the time limit is a failure; the program is examined before it is ended.

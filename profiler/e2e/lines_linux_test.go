@@ -271,30 +271,25 @@ const inlinedSamples = 5000
 // Methods that the JIT compiler inlined are separate frames with their lines, if the runtime keeps these
 // data. If not, their time is their caller's.
 func TestInlined(t *testing.T) {
-	dir := tempdir.New(t)
 	for _, c := range []struct {
-		name   string
-		option []string
-		ms     int
-		most   []string
+		name, option string
+		ms           int64
+		most         []string
 	}{
-		{"kept", []string{"--inlines"}, inlinedSamples * 5 / 4,
+		{"kept", "--inlines", inlinedSamples * 5 / 4,
 			[]string{"Inlined.Sum (inlined) < Inlined.Once",
 				"Inlined.Divide (inlined) < Inlined.Middle (inlined) < Inlined.Twice", "Inlined.None"}},
-		{"not-kept", nil, 1000, []string{"Inlined.Once", "Inlined.Twice", "Inlined.None"}},
+		{"not-kept", "", 1000, []string{"Inlined.Once", "Inlined.Twice", "Inlined.None"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			out := filepath.Join(dir, c.name+".json")
-			argv := append([]string{tool(t), "record", "--rate", "999", "--output", out}, c.option...)
-			r := run(t, 5*time.Minute, []string{"DOTNET_TieredCompilation=0"},
-				append(append(argv, "--"), app(t, "Inlined", fmt.Sprint(c.ms))...)...)
-			must.True(t, r.code == 0 && r.stdout == "INLINED DONE\n",
-				"%d\n%s%s", r.code, r.stdout, r.stderr)
+			r := recordBy(t, []string{"env", "DOTNET_TieredCompilation=0"}, "--rate 999 "+c.option,
+				app(t, "Inlined", fmt.Sprint(c.ms))...)
+			r.well(t, 0, "INLINED DONE\n")
 			named := strings.Contains(r.stderr, "record --inlines")
-			expect.True(t, named != (c.option != nil), "the summary names --inlines: %v", named)
-			seen := judgeInlined(t, readLined(t, out))
+			expect.True(t, named != (c.option != ""), "the summary names --inlines: %v", named)
+			seen := judgeInlined(t, r.jsonProfile)
 			t.Log(seen)
-			judged, outside := 0, seen["outside of loops"]
+			judged, outside := int64(0), seen["outside of loops"]
 			for _, chain := range c.most {
 				judged += seen[chain]
 			}
@@ -319,8 +314,8 @@ var calls = map[string]string{"Inlined.Sum (inlined)": "Inlined.Once:39",
 	"Inlined.Divide (inlined)": "Inlined.Middle (inlined):33", "Inlined.Middle (inlined)": "Inlined.Twice:46"}
 
 // judgeInlined counts samples by their methods below Main, and checks each chain.
-func judgeInlined(t *testing.T, p linedProfile) map[string]int {
-	seen := map[string]int{}
+func judgeInlined(t *testing.T, p *jsonProfile) map[string]int64 {
+	seen := map[string]int64{}
 	for _, s := range p.Stacks {
 		var names []string
 		var lines []int

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -22,18 +21,6 @@ const placeSamples = 2000
 // A place is a call of Burn<S1>, Burn<S2>, ... in Places.cs.
 var placeName = regexp.MustCompile(`^Places\.Burn<(S\d)>`)
 
-// linedProfile is a JSON profile with lines.
-type linedProfile struct {
-	Frames []struct {
-		Name, File string
-		Line       int
-	}
-	Stacks []struct {
-		Count  int
-		Frames []int
-	}
-}
-
 // Lines of compiled and precompiled methods (synchronous, asynchronous, in handlers; in all tiers) are those
 // that the program knows, or those of the runtime's own stack trace at the same place.
 func TestPlaces(t *testing.T) {
@@ -45,10 +32,8 @@ func TestPlaces(t *testing.T) {
 		precompiled bool
 	}{{"tiers", "1", false}, {"precompiled", "0", true}} {
 		t.Run(c.name, func(t *testing.T) {
-			out := filepath.Join(dir, c.name+".json")
-			r := run(t, 5*time.Minute, []string{"DOTNET_TieredCompilation=" + c.tiers}, tool(t), "record",
-				"--rate", "999", "--output", out,
-				"--", host, library, exe, strconv.Itoa(placeSamples+1000))
+			r := recordBy(t, []string{"env", "DOTNET_TieredCompilation=" + c.tiers}, "--rate 999",
+				host, library, exe, strconv.Itoa(placeSamples+1000))
 			must.True(t, r.code == 0 && strings.HasSuffix(r.stdout, "PLACES DONE\n"),
 				"%d\n%s%s", r.code, r.stdout, r.stderr)
 			var known [][]string
@@ -57,9 +42,9 @@ func TestPlaces(t *testing.T) {
 					known = append(known, strings.Fields(said))
 				}
 			}
-			seen := judgePlaces(t, readLined(t, out), known)
+			seen := judgePlaces(t, r.jsonProfile, known)
 			t.Logf("samples by place: %v; %d known places and callers", seen, len(known))
-			all := 0
+			all := int64(0)
 			for i := range 9 {
 				n := seen["S"+strconv.Itoa(i+1)]
 				all += n
@@ -95,20 +80,10 @@ func withLines(t *testing.T, dir, host, exe, name string) string {
 	return folder
 }
 
-func readLined(t *testing.T, path string) (p linedProfile) {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(b, &p)
-	}
-	must.Do(t, err)
-	return p
-}
-
 // judgePlaces compares the lines of the callers of each place with the known ones, and counts the samples of
 // each place. A caller in an epilog, as the JIT compiler calls it, has no line.
-func judgePlaces(t *testing.T, p linedProfile, known [][]string) map[string]int {
-	seen := map[string]int{}
+func judgePlaces(t *testing.T, p *jsonProfile, known [][]string) map[string]int64 {
+	seen := map[string]int64{}
 	for _, s := range p.Stacks {
 		var said []string // the place, and the lines of its callers
 		through := false

@@ -20,19 +20,30 @@ import (
 
 // shown is what stack --json shows.
 type shown struct {
-	Runtime  bool
-	Threads  []shownThread
-	Problems []string
+	Runtime   bool
+	Threads   []shownThread
+	Deadlocks [][]uint64
+	Problems  []string
 }
 
 type shownThread struct {
-	TID      int
+	TID      uint64
+	Name     string
 	Complete bool
 	Gap      string
 	GapAt    string `json:"gap_at"`
 	Lacks    string
 	Copy     *struct{ Tag uint64 }
 	Frames   []shownFrame
+	WaitsFor *shownWait `json:"waits_for"`
+	Callers  [][]string `json:"async_callers"`
+	Awaits   [][]string
+}
+
+// shownWait is a wait for a lock.
+type shownWait struct {
+	Kind, At string
+	Owner    uint64
 }
 
 type shownFrame struct {
@@ -303,21 +314,6 @@ func TestStackOfMinidump(t *testing.T) {
 	}
 }
 
-// lockedThread is a waiting thread in stack --json.
-type lockedThread struct {
-	TID      uint32
-	Name     string
-	WaitsFor *struct {
-		Kind, At string
-		Owner    uint32
-	} `json:"waits_for"`
-}
-
-type lockedProcess struct {
-	Threads   []lockedThread
-	Deadlocks [][]uint32
-}
-
 // waitFor is a wait in the deadlock of Waits.cs: the kind of lock, and its owner.
 type waitFor struct{ kind, owner string }
 
@@ -326,12 +322,12 @@ type waitFor struct{ kind, owner string }
 func TestStackLocks(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		p, _ := waiting(t, "deadlocked", on(t, runtime, "Waits", "deadlock")...)
-		judgeLocks(t, locksOf(t, p.id), runtime == needs.Net9) // 10 has no System.Threading.Lock here
+		judgeLocks(t, stacks(t, p.id), runtime == needs.Net9) // 10 has no System.Threading.Lock here
 		if runtime != needs.Net9 {                             // one core is enough
 			return
 		}
 		p.freeze()
-		judgeCore(t, locksOf(t, "--core", coreOf(t, p.id, "gcore")), locksOf(t, p.id))
+		judgeCore(t, stacks(t, "--core", coreOf(t, p.id, "gcore")), stacks(t, p.id))
 	})
 }
 
@@ -340,7 +336,7 @@ func TestNet8Locks(t *testing.T) {
 	of, _ := waiting(t, "deadlocked", on(t, needs.Net8, "Truth", "deadlock")...)
 	h := hungAs(t, of.id, "deadlock", "") // its threads have reached their locks by then
 	expect.Equal(t, h.kind(), "deadlock", "hang says %+v", h.Verdicts)
-	p, owners, waiting := locksOf(t, of.id), map[uint32]int{}, 0
+	p, owners, waiting := stacks(t, of.id), map[uint64]int{}, 0
 	for _, th := range p.Threads {
 		if th.WaitsFor != nil && th.WaitsFor.Kind == "monitor" {
 			waiting++
@@ -352,16 +348,10 @@ func TestNet8Locks(t *testing.T) {
 		"%d threads wait for monitors of %v, deadlocks %v", waiting, owners, p.Deadlocks)
 }
 
-func locksOf(t *testing.T, args ...string) (p lockedProcess) {
-	t.Helper()
-	seedwalkJSON(t, &p, "stack", args...)
-	return p
-}
-
 // judgeLocks compares the waits with the names of the threads.
-func judgeLocks(t *testing.T, p lockedProcess, slim bool) {
+func judgeLocks(t *testing.T, p shown, slim bool) {
 	t.Helper()
-	names, got := map[uint32]string{}, map[string]waitFor{}
+	names, got := map[uint64]string{}, map[string]waitFor{}
 	for _, th := range p.Threads {
 		names[th.TID] = th.Name
 	}
@@ -405,14 +395,14 @@ func judgeLocks(t *testing.T, p lockedProcess, slim bool) {
 }
 
 // judgeCore compares the waits in a core, which has no names of threads.
-func judgeCore(t *testing.T, core, live lockedProcess) {
+func judgeCore(t *testing.T, core, live shown) {
 	t.Helper()
 	expect.True(t, len(core.Threads) == len(live.Threads),
 		"%d threads in the core, %d live", len(core.Threads), len(live.Threads))
 	expect.True(t, len(live.Deadlocks) == 3 && fmt.Sprint(core.Deadlocks) == fmt.Sprint(live.Deadlocks),
 		"deadlocks in the core %v, live %v", core.Deadlocks, live.Deadlocks)
 	for _, th := range core.Threads {
-		i := slices.IndexFunc(live.Threads, func(o lockedThread) bool { return o.TID == th.TID })
+		i := slices.IndexFunc(live.Threads, func(o shownThread) bool { return o.TID == th.TID })
 		if i < 0 || (th.WaitsFor == nil) != (live.Threads[i].WaitsFor == nil) ||
 			th.WaitsFor != nil && *th.WaitsFor != *live.Threads[i].WaitsFor {
 			t.Errorf("thread %d: %+v in the core, %+v live", th.TID, th.WaitsFor, live.Threads[i].WaitsFor)

@@ -154,13 +154,7 @@ func TestStackAsync(t *testing.T) {
 }
 
 func asyncStacks(t *testing.T, pid string) {
-	var s struct {
-		Threads []struct {
-			Frames  []struct{ Name string }
-			Callers [][]string `json:"async_callers"`
-			Awaits  [][]string
-		}
-	}
+	var s shown
 	seedwalkJSON(t, &s, "stack", "--async", pid).ok(t)
 	got := map[string]int{}
 	for _, th := range s.Threads {

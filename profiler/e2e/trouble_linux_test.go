@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,14 +19,6 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
-
-// fileText is the contents of a file.
-func fileText(t *testing.T, path string) string {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	expect.Equal(t, err, nil)
-	return string(b)
-}
 
 // A starved pool, a lock convoy, and spinning threads are named in a recording, in the kept trace of waits,
 // and in their time lines; each only by its own name.
@@ -46,21 +39,17 @@ func TestTrouble(t *testing.T) {
 	for mode := range findings {
 		dir := tempdir.New(t)
 		page, keep := filepath.Join(dir, "a.html"), filepath.Join(dir, "a.nettrace")
-		r := run(t, time.Minute, nil,
-			append([]string{tool(t), "record", "--events", "cpu,wall,waits,locks", "--output", page, "--"},
-				app(t, "Trouble", mode)...)...)
-		r.ok(t)
-		judge("record", mode, r.stderr, fileText(t, page))
+		recorded := record(t, "--events cpu,wall,waits,locks --output "+page, app(t, "Trouble", mode)...)
+		recorded.ok(t)
+		judge("record", mode, recorded.stderr, readFile(t, page))
 		if mode == "spin" {
 			continue // a trace of waits has no samples
 		}
-		run(t, time.Minute, nil,
-			append([]string{tool(t), "waits", "--keep", keep, "--"}, app(t, "Trouble", mode)...)...)
-		r = run(t, time.Minute, nil, tool(t), "report", keep)
-		c := run(t, time.Minute, nil, tool(t), "convert", keep, "--output", page)
-		expect.True(t, c.code == 0 && r.code == 0,
-			"exit codes %d and %d\n%s%s", r.code, c.code, r.stderr, c.stderr)
-		judge("the trace", mode, r.stdout, fileText(t, page))
+		seedwalk(t, append([]string{"waits", "--keep", keep, "--"}, app(t, "Trouble", mode)...)...)
+		reported := seedwalk(t, "report", keep)
+		reported.ok(t)
+		seedwalk(t, "convert", keep, "--output", page).ok(t)
+		judge("the trace", mode, reported.stdout, readFile(t, page))
 	}
 }
 
@@ -110,24 +99,14 @@ func recordOther(t *testing.T, pid string) {
 		expect.True(t, r.code == 0 && r.Samples != 0 && r.has("T.Run"),
 			"exit code %d, or no method of the program's is named\n%s", r.code, r.stderr)
 	}
-	for command, c := range map[string]struct {
-		args []string
-		says string
-	}{"stack": {[]string{pid}, "T.Run"},
-		"doctor": {[]string{"--pid", pid}, "Everything works with this process."}} {
-		r := seedwalk(t, append([]string{command}, c.args...)...)
-		expect.True(t, r.code == 0 && strings.Contains(r.stdout, c.says),
-			"%s: exit code %d\n%s%s", command, r.code, r.stderr, r.stdout)
-	}
+	stack, doctor := seedwalk(t, "stack", pid), seedwalk(t, "doctor", "--pid", pid)
+	stack.ends(t, 0, stack.stdout, "T.Run")
+	doctor.ends(t, 0, doctor.stdout, "Everything works with this process.")
 }
 
 // A seccomp filter refuses system calls of the probe or the tool: the tool reports it or uses another way,
 // and the program ends as without us.
 func TestRefusedCalls(t *testing.T) {
-	filter := withoutCall(t)
-	if run(t, time.Minute, nil, filter, fmt.Sprint(unix.SYS_PTRACE), "true").code != 0 {
-		t.Skip("SKIPPED-CHECK: there is no seccomp here")
-	}
 	for _, c := range []struct {
 		name         string
 		target, tool int    // the call that is refused there, -1: none
@@ -144,17 +123,15 @@ func TestRefusedCalls(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			p := attached(t, append([]string{filter, fmt.Sprint(c.target)}, app(t, "Truth", "9")...)...)
-			args := append([]string{filter, fmt.Sprint(c.tool), tool(t)}, strings.Fields(c.command)...)
+			p := attached(t, append(forbidding(t, c.target), app(t, "Truth", "9")...)...)
+			args := slices.Concat(forbidding(t, c.tool), []string{tool(t)}, strings.Fields(c.command))
 			if c.command != "stack" {
 				args = append(args, "--duration", "1s", "--output",
 					filepath.Join(tempdir.New(t), "o.folded"), "--pid")
 			}
 			r := run(t, time.Minute, nil, append(args, p.id)...)
-			if r.code != c.code || !strings.Contains(r.stderr+r.stdout, c.says) ||
-				c.code != 0 && strings.Count(r.stderr, "\n") != 1 {
-				t.Errorf("%d, not %q:\n%s%s", r.code, c.says, r.stderr, r.stdout)
-			}
+			r.ends(t, c.code, r.stderr+r.stdout, c.says)
+			expect.True(t, c.code == 0 || strings.Count(r.stderr, "\n") == 1, "not one line: %q", r.stderr)
 			p.truthDone()
 		})
 	}
@@ -162,18 +139,10 @@ func TestRefusedCalls(t *testing.T) {
 
 // doctor prints which clock a recording would use.
 func TestDoctorClock(t *testing.T) {
-	filter := withoutCall(t)
-	if run(t, time.Minute, nil, filter, fmt.Sprint(unix.SYS_PTRACE), "true").code != 0 {
-		t.Skip("SKIPPED-CHECK: there is no seccomp here")
-	}
-	if r := run(t, time.Minute, nil, tool(t), "doctor"); !strings.Contains(r.stdout,
-		"perf events, with high-resolution timers") {
-		t.Errorf("%s%s", r.stdout, r.stderr)
-	}
-	r := run(t, time.Minute, nil, filter, fmt.Sprint(unix.SYS_PERF_EVENT_OPEN), tool(t), "doctor")
-	expect.True(t, strings.Contains(r.stdout, "NOTE  clock") &&
-		strings.Contains(r.stdout, "random moments of seedwalk") &&
-		strings.Contains(r.stdout, "perf_event_open"), "%s%s", r.stdout, r.stderr)
+	forbidden := forbidding(t, unix.SYS_PERF_EVENT_OPEN)
+	expect.Contains(t, seedwalk(t, "doctor").stdout, "perf events, with high-resolution timers")
+	r := run(t, time.Minute, nil, append(forbidden, tool(t), "doctor")...)
+	expect.Contains(t, r.stdout, "NOTE  clock", "random moments of seedwalk", "perf_event_open")
 }
 
 // No probe can be put into a process whose diagnostics are off. Its threads are stopped one by one, and the
@@ -181,10 +150,9 @@ func TestDoctorClock(t *testing.T) {
 func TestRecordOutside(t *testing.T) {
 	t.Setenv("DOTNET_EnableDiagnostics", "0")
 	p := attached(t, app(t, "Truth", "20")...)
-	if r := seedwalk(t, "record", "--pid", p.id, "--duration", "1s", "--output",
-		filepath.Join(t.TempDir(), "o.folded")); r.code != 125 || !strings.Contains(r.stderr, "--outside") {
-		t.Errorf("without --outside: %d %s", r.code, r.stderr)
-	}
+	refused := seedwalk(t, "record", "--pid", p.id, "--duration", "1s", "--output",
+		filepath.Join(t.TempDir(), "o.folded"))
+	refused.ends(t, 125, refused.stderr, "--outside")
 	r := recordRaw(t, "--outside --duration 6s --pid "+p.id)
 	t.Log(r.stderr)
 	must.Equal(t, r.code, 0, "exit code")
@@ -234,16 +202,14 @@ func TestProbeReads(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			by, argv := refusing(t, c.lacks), on(t, c.runtime, "Truth", "12")
 			if c.filtered {
-				argv = append([]string{withoutCall(t), fmt.Sprint(unix.SYS_PROCESS_VM_READV)}, argv...)
+				argv = append(forbidding(t, unix.SYS_PROCESS_VM_READV), argv...)
 			}
 			p := attached(t, argv...)
 			d := run(t, time.Minute, nil, append(by, tool(t), "doctor", "--pid", p.id)...)
-			expect.True(t, strings.Contains(d.stdout, "the probe reads the program's memory"),
-				"doctor does not say who reads:\n%s", d.stdout)
+			expect.Contains(t, d.stdout, "the probe reads the program's memory")
 			r := recordRawBy(t, by, "--rate 200 --duration 4s --pid "+p.id)
 			t.Log("\n" + r.stderr)
-			must.True(t, r.code == 0 && strings.Contains(r.stderr, "memory read through the probe: "),
-				"exit code %d\n%s", r.code, r.stderr)
+			r.ends(t, 0, r.stderr, "memory read through the probe: ")
 			judge := newChecker(t)
 			judge.want, judge.first, judge.last, judge.whole = 300, 1, 0, 100
 			judge.recorded(t, r)
@@ -265,13 +231,21 @@ func checkReads(t *testing.T, p *jsonProfile, checked int) {
 		checked >= 200 && c["hidden"] != 0, "%d stacks compared, %+v", checked, p.Figures)
 }
 
-// withoutCall builds a program that runs another, to which the kernel refuses a call.
-func withoutCall(t *testing.T) string {
+// forbidding returns the first words of a command line. They start the rest, to which the kernel refuses some
+// system calls, as a container's seccomp filter does.
+func forbidding(t *testing.T, calls ...int) []string {
 	t.Helper()
-	filter := filepath.Join(tempdir.New(t), "without")
-	if out, err := exec.Command("gcc", "-Wall", "-Wextra", "-Werror", "-o", filter,
-		"testdata/without.c").CombinedOutput(); err != nil {
-		t.Skipf("SKIPPED-CHECK: no filter can be built: %v %s", err, out)
+	needs.Command(t, "gcc")
+	argv := []string{built(t, "forbid", func(path string) []string {
+		return []string{"gcc", "-Wall", "-Wextra", "-Werror", "-o", path,
+			filepath.Join(root, "profiler", "testdata", "forbid.c")}
+	})}
+	for _, call := range calls {
+		argv = append(argv, fmt.Sprint(call))
 	}
-	return filter
+	argv = append(argv, "--")
+	if run(t, time.Minute, nil, append(argv, "true")...).code != 0 {
+		t.Skip("SKIPPED-CHECK: there is no seccomp here")
+	}
+	return argv
 }

@@ -218,13 +218,13 @@ func (x *shapes) run(t *testing.T, n int) {
 		return // nor figures
 	}
 	x.all(t, samples, rd.Names())
-	f := figuresOf(t, res)
+	f := findSummary(t, res.stderr)
 	x.m.count(&f)
 	var b strings.Builder
 	fmt.Fprintf(&b, "run %d: %d samples, %d suspensions\n%-16s %v", n+1, len(samples),
-		f.Suspended.Count, "suspended", f.Suspended)
+		f.Suspended.Count, "suspended", micros(f.Suspended))
 	for _, p := range f.Parts {
-		fmt.Fprintf(&b, "\n%-16s %v", p.Name, p.quantiles)
+		fmt.Fprintf(&b, "\n%-16s %v", p.Name, micros(p.FigureTimes))
 	}
 	if t.Log(b.String()); second {
 		tries := readOracle(t, file)

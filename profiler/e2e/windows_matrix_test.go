@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/raw"
 	"github.com/seedwalk/seedwalk/stack/seed"
@@ -38,7 +39,7 @@ func newMatrix() *matrix {
 }
 
 // count adds a run's suspensions.
-func (m *matrix) count(f *figures) {
+func (m *matrix) count(f *export.Recording) {
 	for _, try := range f.Tries {
 		m.tries[[2]string{try.Verdict, try.Result}] += int(try.Count)
 	}

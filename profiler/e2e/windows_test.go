@@ -55,21 +55,8 @@ func runWindows(t *testing.T, limit time.Duration, env []string, flags []string,
 	return run(t, limit+time.Minute, env, wine(t, "seedwalk.exe", append(argv, args...)...)...)
 }
 
-// figures are what `record --json` prints of a recording.
-type figures struct {
-	Suspended quantiles
-	Parts     []part
-	Tries     []export.FigureTries
-}
-
-type part struct {
-	Name string
-	quantiles
-}
-
-type quantiles export.FigureTimes
-
-func (q quantiles) String() string {
+// micros prints times in microseconds.
+func micros(q export.FigureTimes) string {
 	us := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 	return fmt.Sprintf("µs p50 %8.1f  p99 %9.1f  max %9.1f", us(q.P50), us(q.P99), us(q.Max))
 }
@@ -84,17 +71,6 @@ func findSummary(t *testing.T, stderr string) (s export.Recording) {
 	}
 	t.Fatalf("no summary:\n%s", stderr)
 	return s
-}
-
-// figuresOf reads them from the recorder's output.
-func figuresOf(t *testing.T, r result) (f figures) {
-	t.Helper()
-	rec := findSummary(t, r.stderr)
-	f.Suspended, f.Tries = quantiles(rec.Suspended), rec.Tries
-	for _, p := range rec.Parts {
-		f.Parts = append(f.Parts, part{p.Name, quantiles(p.FigureTimes)})
-	}
-	return f
 }
 
 var windowsJudged = flag.Int("windows-judged", 700,

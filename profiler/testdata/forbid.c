@@ -23,6 +23,6 @@ int main(int argc, char **argv)
 	struct sock_fprog filter = {n, f};
 	if (i + 1 >= argc || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
 		return perror("forbid"), 2;
-	execv(argv[i + 1], argv + i + 1);
+	execvp(argv[i + 1], argv + i + 1);
 	return perror(argv[i + 1]), 2;
 }
