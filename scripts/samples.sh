@@ -17,7 +17,7 @@ if stale out/samples/nodehost.node $src/nodehost.c $src/host.c; then
 	gcc -O2 -shared -fPIC $warn -o out/samples/nodehost.node $src/nodehost.c -ldl
 fi
 for lib in demo truth exact survive waits second; do
-	if stale out/samples/lib$lib.so $(ls $src/$lib.[ch]); then
+	if stale out/samples/lib$lib.so $(ls $src/$lib.[ch]) $src/profiler.h; then
 		# Some distributions build all libraries with frame pointers.
 		[ $lib = survive ] && frame=-fno-omit-frame-pointer || frame=-fomit-frame-pointer
 		gcc -O2 -g -pthread $frame -shared -fPIC $warn -o out/samples/lib$lib.so $src/$lib.c

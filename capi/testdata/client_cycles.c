@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../../profiler/testdata/profiler.h"
 #include "seedwalk.h"
 
-typedef uint32_t result;
 enum { CANCEL_ACTIVATION = (int)0x80131375, REQUEST_DETACH = 58, DETACH_MS = 10, ENOUGH = 20, STEP_US = 5000, STEPS = 4000 };
 
 static long stacks, whole;
@@ -59,20 +59,20 @@ static void *life(void *nothing)
 		fclose(f);
 	}
 	if (info) {
-		result (*detach)(void *, uint32_t) = (result(*)(void *, uint32_t))(*(void ***)info)[REQUEST_DETACH];
+		hresult (*detach)(void *, uint32_t) = (hresult(*)(void *, uint32_t))(*(void ***)info)[REQUEST_DETACH];
 		detach(info, DETACH_MS);
 	}
 	return nothing;
 }
 
-static result begin(void)
+static hresult begin(void)
 {
 	pthread_t t;
 	pthread_create(&t, 0, life, 0);
-	return (result)CANCEL_ACTIVATION;
+	return (hresult)CANCEL_ACTIVATION;
 }
 
-static result attach(void *self, void *given)
+static hresult attach(void *self, void *given)
 {
 	(void)self;
 	info = given, stacks = whole = 0;
@@ -80,23 +80,4 @@ static result attach(void *self, void *given)
 	return 0;
 }
 
-static void *slots[128];
-static struct { void **table; } object = {slots};
-static result fine(void) { return 0; }
-static uint32_t one(void) { return 1; }
-static result query(void *self, const void *id, void **out) { return (void)id, *out = self, 0; }
-static result create(void *self, void *outer, const void *id, void **out) { return (void)self, (void)outer, (void)id, *out = &object, 0; }
-
-result DllGetClassObject(const void *clsid, const void *id, void **out)
-{
-	static void *methods[5];
-	static struct { void **table; } factory = {methods};
-	(void)clsid, (void)id;
-	for (int i = 0; i < 128; i++)
-		slots[i] = (void *)fine;
-	slots[0] = methods[0] = (void *)query, slots[1] = slots[2] = methods[1] = methods[2] = (void *)one;
-	slots[3] = (void *)begin, slots[80] = (void *)attach, methods[3] = (void *)create, methods[4] = (void *)fine;
-	return *out = &factory, 0;
-}
-
-result DllCanUnloadNow(void) { return 1; }
+PROFILER({3, begin}, {80, attach})

@@ -18,12 +18,11 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "../../profiler/testdata/profiler.h"
 #include "seedwalk.h"
 
-typedef uint32_t hresult;
-enum { OK = 0, SLOTS = 128, INITIALIZE = 3, SHUTDOWN = 4 };
+enum { OK = 0, INITIALIZE = 3, SHUTDOWN = 4 };
 
-static void *table[SLOTS], *object = table, *factory_table[5], *factory = factory_table;
 static int ready, stop, walks;
 static pthread_t sampler;
 
@@ -144,33 +143,4 @@ static hresult shut_down(void *self)
 	return OK;
 }
 
-static hresult fine(void *self) { return (void)self, OK; }
-
-static hresult query(void *self, const void *id, void **out)
-{
-	(void)id;
-	*out = self;
-	return OK;
-}
-
-static hresult create(void *self, void *outer, const void *id, void **out)
-{
-	(void)self, (void)outer, (void)id;
-	for (int i = 0; i < SLOTS; i++)
-		table[i] = (void *)fine;
-	table[0] = (void *)query;
-	table[INITIALIZE] = (void *)initialize;
-	table[SHUTDOWN] = (void *)shut_down;
-	*out = &object;
-	return OK;
-}
-
-__attribute__((visibility("default"))) hresult DllGetClassObject(const void *class_id, const void *id, void **out)
-{
-	(void)class_id, (void)id;
-	factory_table[0] = (void *)query;
-	factory_table[1] = factory_table[2] = factory_table[4] = (void *)fine;
-	factory_table[3] = (void *)create;
-	*out = &factory;
-	return OK;
-}
+PROFILER({INITIALIZE, initialize}, {SHUTDOWN, shut_down})

@@ -21,32 +21,30 @@
  *
  * Sources: dotnet/runtime src/coreclr/inc/corprof.idl (slots). */
 #define _GNU_SOURCE
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "profiler.h"
+
 #ifdef _WIN32
-#define EXPORT __declspec(dllexport)
 static void short_sleep(void) { Sleep(1); }
 static uint32_t own_tid(void) { return GetCurrentThreadId(); }
 #else
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#define EXPORT __attribute__((visibility("default")))
 static void short_sleep(void) { usleep(1000); }
 static uint32_t own_tid(void) { return (uint32_t)syscall(SYS_gettid); }
 #endif
 
-typedef uint32_t hresult;
 #define METHOD(self, slot, T) ((T)(*(void ***)(self))[slot])
 #define LOAD(v) __atomic_load_n(&(v), __ATOMIC_ACQUIRE)
 #define STORE(v, x) __atomic_store_n(&(v), x, __ATOMIC_RELEASE)
 
 enum { S_OK_ = 0, E_NOTIMPL_ = 0x80004001u, UNSAFE = 0x80131360u, IN_PROGRESS = 0x80131388u, NO_ROLE = 0xdeadu };
 enum { CURRENT_THREAD_ID = 13, SET_EVENT_MASK = 16, DO_STACK_SNAPSHOT = 36, REQUEST_DETACH = 58, SUSPEND_RUNTIME = 97, RESUME_RUNTIME = 98 };
-enum { SLOTS = 128, CASES = 128, THREADS = 256, SEED_BYTES = 4096, CALLBACK_NAPS = 20000 };
+enum { CASES = 128, THREADS = 256, SEED_BYTES = 4096, CALLBACK_NAPS = 20000 };
 /* Offsets in CONTEXT of x86-64. */
 enum { RSP_ = 0x98, RBP_ = 0xa0, RIP_ = 0xf8 };
 
@@ -510,61 +508,6 @@ static hresult initialize(void *self, void *unknown)
 	return METHOD(info, SET_EVENT_MASK, hresult (*)(void *, uint32_t))(info, (uint32_t)strtoul(mask, NULL, 16));
 }
 
-static hresult answer_ok(void *self)
-{
-	(void)self;
-	return S_OK_;
-}
-
-static uint32_t count_ref(void *self)
-{
-	(void)self;
-	return 1;
-}
-
-/* Whatever is asked of the objects, they are. */
-static hresult query(void *self, const void *id, void **object)
-{
-	(void)id;
-	*object = self;
-	return S_OK_;
-}
-
-static void *callbacks[SLOTS];
-static struct {
-	void **table;
-} object = {callbacks};
-
-static const struct {
-	int slot;
-	void *method;
-} methods[] = {
-	{0, query}, {1, count_ref}, {2, count_ref}, {3, initialize}, {31, thread_assigned}, {42, suspend_started},
-	{43, suspend_finished}, {47, thread_suspended}, {50, object_allocated}, {54, exception_thrown}, {55, exception_search}, {62, exception_unwind}, {64, exception_finally}, {66, exception_catcher},
-	{73, collection_started},
-};
-
-static hresult create_instance(void *self, void *outer, const void *id, void **made)
-{
-	(void)self, (void)outer, (void)id;
-	for (int i = 0; i < SLOTS; i++)
-		callbacks[i] = answer_ok;
-	for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
-		callbacks[methods[i].slot] = methods[i].method;
-	*made = &object;
-	return S_OK_;
-}
-
-static void *factory_table[] = {query, count_ref, count_ref, create_instance, answer_ok};
-static struct {
-	void **table;
-} factory = {factory_table};
-
-EXPORT hresult DllGetClassObject(const void *class_id, const void *id, void **made)
-{
-	(void)class_id, (void)id;
-	*made = &factory;
-	return S_OK_;
-}
-
-EXPORT hresult DllCanUnloadNow(void) { return 1; }
+PROFILER(
+	{3, initialize}, {31, thread_assigned}, {42, suspend_started}, {43, suspend_finished}, {47, thread_suspended}, {50, object_allocated}, {54, exception_thrown},
+	{55, exception_search}, {62, exception_unwind}, {64, exception_finally}, {66, exception_catcher}, {73, collection_started})

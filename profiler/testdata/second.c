@@ -5,30 +5,16 @@
  * (slots, event mask). */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define EXPORT __attribute__((visibility("default")))
-typedef int32_t hresult;
-enum { SLOTS = 128 };
+#include "profiler.h"
+
 enum { MODULES, METHODS, THREADS, COLLECTIONS, EVENTS, COUNTS };
 
-struct object { void **table; };
-static void *callback_table[SLOTS], *factory_table[5];
-static struct object callback = {callback_table}, factory = {factory_table};
 static uint64_t *counts;
 
-static hresult query(struct object *self, const void *iid, void **out)
-{
-	(void)iid;
-	*out = self;
-	return 0;
-}
-
-static uint32_t reference(void *self) { return (void)self, 1; }
-static hresult nothing(void) { return 0; }
 static void count(int what) { __atomic_fetch_add(counts + what, 1, __ATOMIC_RELAXED); }
 static hresult module_loaded(void) { return count(MODULES), 0; }
 static hresult compiled(void) { return count(METHODS), 0; }
@@ -80,32 +66,4 @@ static hresult attach(void *self, struct object *info, void *data, uint32_t size
 /* One that is loaded beside another must say nothing here: this is a plain one. */
 static hresult notification_only(void *self, int32_t *yes) { return (void)self, *yes = 0, 0; }
 
-static hresult create(void *self, void *outer, const void *iid, void **out)
-{
-	(void)self, (void)outer, (void)iid;
-	*out = &callback;
-	return 0;
-}
-
-EXPORT hresult DllGetClassObject(const void *clsid, const void *iid, void **out)
-{
-	(void)clsid, (void)iid;
-	for (int i = 0; i < SLOTS; i++)
-		callback_table[i] = (void *)nothing;
-	callback_table[0] = factory_table[0] = (void *)query;
-	callback_table[1] = callback_table[2] = factory_table[1] = factory_table[2] = (void *)reference;
-	callback_table[3] = (void *)initialize;
-	callback_table[14] = (void *)module_loaded;
-	callback_table[23] = (void *)compiled;
-	callback_table[29] = (void *)thread_made;
-	callback_table[73] = (void *)collected;
-	callback_table[80] = (void *)attach;
-	callback_table[95] = (void *)delivered;
-	callback_table[97] = (void *)notification_only;
-	factory_table[3] = (void *)create;
-	factory_table[4] = (void *)nothing;
-	*out = &factory;
-	return 0;
-}
-
-EXPORT hresult DllCanUnloadNow(void) { return 1; }
+PROFILER({3, initialize}, {14, module_loaded}, {23, compiled}, {29, thread_made}, {73, collected}, {80, attach}, {95, delivered}, {97, notification_only})

@@ -8,7 +8,6 @@
  * pal/inc/pal.h (CONTEXT of ARM64). */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,14 +15,12 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#define EXPORT __attribute__((visibility("default")))
-typedef int32_t hresult;
-enum { SLOTS = 128, MOST = 8192 };
+#include "../../testdata/profiler.h"
+
+enum { MOST = 8192 };
 enum { ALLOCATION, EXCEPTION, CATCH, METHOD, CLASS, TO_MANAGED, TO_NATIVE, KINDS };
 
-struct object { void **table; };
-static void *callback_table[SLOTS], *factory_table[5];
-static struct object callback = {callback_table}, factory = {factory_table}, *info;
+static struct object *info;
 
 /* What is sent: this, then the frames, leaf first. */
 static struct {
@@ -125,16 +122,6 @@ static hresult class_loaded(void) { return asked(CLASS); }
 static hresult to_managed(void) { return asked(TO_MANAGED); }
 static hresult to_native(void) { return asked(TO_NATIVE); }
 
-static hresult query(struct object *self, const void *iid, void **out)
-{
-	(void)iid;
-	*out = self;
-	return 0;
-}
-
-static uint32_t reference(void *self) { return (void)self, 1; }
-static hresult nothing(void) { return 0; }
-
 static hresult initialize(void *self, struct object *given)
 {
 	enum { CLASS_LOADS = 2, JIT = 0x20, EXCEPTIONS = 0x40, ALLOCATED = 0x800100, TRANSITIONS = 0x800, STACKS = 0x10000000, SET_MASK = 16 };
@@ -149,32 +136,4 @@ static hresult initialize(void *self, struct object *given)
 	return ((hresult(*)(void *, uint32_t))info->table[SET_MASK])(info, CLASS_LOADS | JIT | EXCEPTIONS | ALLOCATED | TRANSITIONS | STACKS);
 }
 
-static hresult create(void *self, void *outer, const void *iid, void **out)
-{
-	(void)self, (void)outer, (void)iid;
-	*out = &callback;
-	return 0;
-}
-
-EXPORT hresult DllGetClassObject(const void *clsid, const void *iid, void **out)
-{
-	(void)clsid, (void)iid;
-	for (int i = 0; i < SLOTS; i++)
-		callback_table[i] = (void *)nothing;
-	callback_table[0] = factory_table[0] = (void *)query;
-	callback_table[1] = callback_table[2] = factory_table[1] = factory_table[2] = (void *)reference;
-	callback_table[3] = (void *)initialize;
-	callback_table[19] = (void *)class_loaded;
-	callback_table[23] = (void *)compiled;
-	callback_table[40] = (void *)to_managed;
-	callback_table[41] = (void *)to_native;
-	callback_table[50] = (void *)allocated;
-	callback_table[54] = (void *)thrown;
-	callback_table[66] = (void *)caught;
-	factory_table[3] = (void *)create;
-	factory_table[4] = (void *)nothing;
-	*out = &factory;
-	return 0;
-}
-
-EXPORT hresult DllCanUnloadNow(void) { return 1; }
+PROFILER({3, initialize}, {19, class_loaded}, {23, compiled}, {40, to_managed}, {41, to_native}, {50, allocated}, {54, thrown}, {66, caught})
