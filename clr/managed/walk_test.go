@@ -155,8 +155,7 @@ func TestWalk(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d steps by Walk, %d by Step", walked, single)
-	expect.True(t, walked > single, "%d steps by Walk, %d by Step", walked, single)
+	expect.Figures(t, walked > single, "%d steps by Walk, %d by Step", walked, single)
 }
 
 // slow makes t step by a function's unwind data.

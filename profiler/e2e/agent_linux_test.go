@@ -90,8 +90,7 @@ func TestAgent(t *testing.T) {
 	recordings, _ := filepath.Glob(filepath.Join(folder, "*-Demo.swrec"))
 	must.True(t, len(recordings) >= 3, "recordings: %v", recordings)
 	r := seedwalk(t, "report", "--format", "text", "--output", "-", recordings[0])
-	expect.True(t, r.code == 0 && strings.Contains(r.stdout, "Demo."),
-		"report of a recording: %d\n%s%s", r.code, r.stderr, r.stdout)
+	r.ends(t, 0, r.stdout, "Demo.")
 	parts, _ := filepath.Glob(filepath.Join(folder, "spool", "*.part*"))
 	expect.True(t, len(parts) == 0, "left in the spool: %v", parts)
 }
@@ -199,8 +198,7 @@ func TestSessionsLeaveNothing(t *testing.T) {
 	for i := 0; i < 3 && after.bytes > before.bytes+most; i++ { // the last session may end late
 		after = heldNow(t)
 	}
-	t.Logf("before %+v, after %+v", before, after)
-	expect.True(t, after.goroutines <= before.goroutines && after.descriptors <= before.descriptors &&
+	expect.Figures(t, after.goroutines <= before.goroutines && after.descriptors <= before.descriptors &&
 		after.mappings <= before.mappings && after.bytes <= before.bytes+most,
 		"%d sessions leave %+v, before %+v", sessions, after, before)
 }

@@ -34,21 +34,13 @@ var idleModes = []string{"event-idle", "channel-idle", "socket-idle", "delays", 
 // the processes restart in turn. Each interval arrives once, and equals the recording.
 func TestAgentHour(t *testing.T) {
 	long := longRun(t)
-	path, reader := collectorTools(t)
-	folder, arrived, ports := t.TempDir(), t.TempDir(), freePorts(t)
-	config := fmt.Sprintf(collectorConfig, ports[0], ports[1], arrived)
-	collect := func() *process {
-		return start(t, path, "--feature-gates=service.profilesSupport", "--config", config)
-	}
-	agent := func(protocol, port int) *process {
-		scheme := []string{"otlp+http", "otlp+grpc"}[protocol]
-		return start(t, tool(t), "agent", "--command", longMark(t)+"$", "--folder", folder, "--push",
-			fmt.Sprintf("%s://127.0.0.1:%d", scheme, ports[protocol]),
+	backend, port := newBackend(t), freePorts(t)[0]
+	agent := func(protocol int) *process {
+		return backend.agent(protocol, "--command", longMark(t)+"$",
 			"--listen", fmt.Sprintf("127.0.0.1:%d", port))
 	}
-	port := freePorts(t)[0]
 	targets := []*process{idleProcess(t, "timer"), idleProcess(t, "channel-busy")}
-	collector, recorder := collect(), agent(0, port)
+	collector, recorder := backend.collect(), agent(0)
 	end := time.Now().Add(long)
 	for round := 0; time.Now().Before(end); round++ {
 		time.Sleep(long / 13)
@@ -57,21 +49,20 @@ func TestAgentHour(t *testing.T) {
 		case 0: // the collector is away longer than an interval
 			collector.stop(syscall.SIGTERM)
 			time.Sleep(min(long/13, 90*time.Second))
-			collector = collect()
+			collector = backend.collect()
 		case 1:
 			targets[0].Process.Kill()
 			targets[0] = idleProcess(t, "timer")
 		case 2:
 			recorder.stop(syscall.SIGTERM)
-			recorder = agent(round/4%2, port)
+			recorder = agent(round / 4 % 2)
 		case 3:
 			targets[1].Process.Kill()
 			targets[1] = idleProcess(t, "channel-busy")
 		}
 	}
 	recorder.stop(syscall.SIGTERM)
-	compareArrived(t, reader, folder, arrived, "Healthy")
-	compareTimes(t, reader, arrived)
+	backend.compare("Healthy")
 }
 
 // Twenty processes are recorded at the default rate. The processor time of each grows by less than 0.5 % of a
@@ -92,17 +83,13 @@ func TestAgentFlat(t *testing.T) {
 	shares := coreShares(t, append(targets, recorder), long*8/10)
 	last := showAgent(t, recorder.pid, port)
 	for i, mode := range idleModes {
-		t.Logf("%-22s %6.2f %% of a core alone, %6.2f %% recorded", mode, 100*alone[i], 100*shares[i])
-		if grown := shares[i] - alone[i]; grown > 0.005+0.1*alone[i] {
-			t.Errorf("%s uses %.2f %% of a core more", mode, 100*grown)
-		}
+		expect.Figures(t, shares[i]-alone[i] <= 0.005+0.1*alone[i],
+			"%-22s %6.2f %% of a core alone, %6.2f %% recorded", mode, 100*alone[i], 100*shares[i])
 	}
 	own := shares[len(targets)] // threads of pools come and go, so the number of descriptors varies
-	t.Logf("the agent: %.2f %% of a core, %d -> %d MB", 100*own, first.memory>>20, last.memory>>20)
-	if own > 0.02 || last.memory > first.memory*5/4+8<<20 ||
-		last.descriptors > first.descriptors+64 || last.events > first.events {
-		t.Errorf("the agent uses %.2f %% of a core, %+v, before %+v", 100*own, last, first)
-	}
+	expect.Figures(t, own <= 0.02 && last.memory <= first.memory*5/4+8<<20 &&
+		last.descriptors <= first.descriptors+64 && last.events <= first.events,
+		"the agent uses %.2f %% of a core, %+v, before %+v", 100*own, last, first)
 	for i, p := range targets {
 		if p.gone() {
 			t.Errorf("%s has died", idleModes[i])
@@ -203,36 +190,62 @@ service:
   pipelines: {profiles: {receivers: [otlp], exporters: [folder]}}
 `
 
+// backend is a collector, and where it puts what arrives from agents.
+type backend struct {
+	t                 *testing.T
+	collector, reader string
+	folder, arrived   string // of the agents, and of the collector
+	ports             [2]int // for HTTP and gRPC
+}
+
+func newBackend(t *testing.T) *backend {
+	t.Helper()
+	collector, reader := collectorTools(t)
+	return &backend{t, collector, reader, t.TempDir(), t.TempDir(), freePorts(t)}
+}
+
+// collect starts the collector.
+func (b *backend) collect() *process {
+	return start(b.t, b.collector, "--feature-gates=service.profilesSupport", "--config",
+		fmt.Sprintf(collectorConfig, b.ports[0], b.ports[1], b.arrived))
+}
+
+// agent starts an agent that sends by HTTP (0) or gRPC (1).
+func (b *backend) agent(protocol int, flags ...string) *process {
+	push := fmt.Sprintf("%s://127.0.0.1:%d", []string{"otlp+http", "otlp+grpc"}[protocol], b.ports[protocol])
+	return start(b.t, append([]string{tool(b.t), "agent", "--folder", b.folder, "--push", push}, flags...)...)
+}
+
+// compare checks that all intervals of a service arrived once, one after the other.
+func (b *backend) compare(service string) {
+	compareArrived(b.t, b.reader, b.folder, b.arrived, service)
+	compareTimes(b.t, b.reader, b.arrived)
+}
+
 // A real collector receives every interval of two processes once, by HTTP and by gRPC, although it and the
 // agent restart. What arrived equals the recordings frame by frame.
 func TestAgentCollector(t *testing.T) {
-	path, reader := collectorTools(t)
-	folder, arrived := t.TempDir(), t.TempDir()
-	ports := freePorts(t)
-	config := fmt.Sprintf(collectorConfig, ports[0], ports[1], arrived)
-	collect := func() *process {
-		return start(t, path, "--feature-gates=service.profilesSupport", "--config", config)
-	}
-	agent := func(push string) *process {
-		return start(t, tool(t), "agent", "--command", "Demo.exe 5[12]", "--interval", "5s", "--folder",
-			folder, "--push", push, "--listen", "", "--cpu", "100")
+	b := newBackend(t)
+	agent := func(protocol int) *process {
+		return b.agent(protocol, "--command", "Demo.exe 5[12]", "--interval", "5s", "--listen", "",
+			"--cpu", "100")
 	}
 	for _, seconds := range []string{"51", "52"} {
 		start(t, app(t, "Demo", seconds)...)
 	}
-	collector, first := collect(), agent(fmt.Sprintf("otlp+http://127.0.0.1:%d", ports[0]))
+	collector, first := b.collect(), agent(0)
 	until(t, "a profile of each process arrives by HTTP",
-		func() bool { return count(arrived, "*.otlp") >= 2 })
+		func() bool { return count(b.arrived, "*.otlp") >= 2 })
 	collector.stop(syscall.SIGTERM)
-	until(t, "profiles wait for the collector", func() bool { return count(folder, "spool/*.otlp.gz") >= 2 })
+	until(t, "profiles wait for the collector",
+		func() bool { return count(b.folder, "spool/*.otlp.gz") >= 2 })
 	first.stop(syscall.SIGTERM)
-	collect()
-	second := agent(fmt.Sprintf("otlp+grpc://127.0.0.1:%d", ports[1]))
+	b.collect()
+	second := agent(1)
 	until(t, "what waited arrives by gRPC",
-		func() bool { return count(folder, "spool/*.otlp.gz") == 0 && count(arrived, "*.otlp") >= 4 })
+		func() bool { return count(b.folder, "spool/*.otlp.gz") == 0 && count(b.arrived, "*.otlp") >= 4 })
 	second.stop(syscall.SIGTERM)
-	compareArrived(t, reader, folder, arrived, "Demo")
-	compareTimes(t, reader, arrived)
+	b.compare("Demo")
 }
 
 // collectorTools returns the collector, and builds a program that reads its files. The compilation of the
@@ -309,10 +322,9 @@ func compareArrived(t *testing.T, reader, folder, arrived, service string) {
 		}
 	}
 	waiting := count(folder, "spool/*.otlp.gz")
-	t.Logf("%d recordings, %d samples: %d arrived, %d wait", len(recordings), samples, len(files), waiting)
-	expect.True(t, missing == waiting && len(got) == 0 && len(recordings) >= 4,
-		"of %d recordings %d are missing, and %d wait; %d profiles that arrived are of no recording",
-		len(recordings), missing, waiting, len(got))
+	expect.Figures(t, missing == waiting && len(got) == 0 && len(recordings) >= 4,
+		"of %d recordings with %d samples %d are missing, and %d wait; %d profiles of %d are of no recording",
+		len(recordings), samples, missing, waiting, len(got), len(files))
 }
 
 // readProfiles returns the resource, and everything else, as OpenTelemetry's types read them.

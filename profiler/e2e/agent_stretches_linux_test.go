@@ -65,14 +65,11 @@ func TestAgentStretches(t *testing.T) {
 	expect.True(t, compared != 0, "no interval was compared with the clock of the process")
 	for _, method := range truth.methods() {
 		v := judgeShare(runs, method, biasLimitFull, biasErrorsOnce)
-		t.Logf("%s: truth %.1f %%, seedwalk %.1f %% by %.0f samples, limit %.1f points", method, 100*v.truth,
-			100*v.mean, v.samples, 100*v.limit)
-		expect.True(t, v.ok(), "%s has another share", method)
+		expect.Figures(t, v.ok(), "%s: truth %.1f %%, seedwalk %.1f %% by %.0f samples, limit %.1f points",
+			method, 100*v.truth, 100*v.mean, v.samples, 100*v.limit)
 	}
-	t.Logf("threads have events for %.0f %% of the time", 100*watched.share)
-	if watched.share < 0.005 || watched.share > 0.15 {
-		t.Errorf("it should be 5 %%")
-	}
+	expect.Figures(t, watched.share >= 0.005 && watched.share <= 0.15,
+		"threads have events for %.0f %% of the time, want 5 %%", 100*watched.share)
 }
 
 // watchedEvents is what watchEvents has seen.

@@ -3,13 +3,10 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -111,7 +108,7 @@ func (a *against) subsequence(theirs []clrFrame, ours []paused.StackFrame) error
 
 // askGuest starts the truth program with asks.c in it. All native code is compiled to sign its return
 // addresses, and the emulated processor does so.
-func askGuest(t *testing.T) (*exec.Cmd, net.Conn) {
+func askGuest(t *testing.T) (*process, net.Conn) {
 	t.Helper()
 	needs.Command(t, "qemu-aarch64", "aarch64-linux-gnu-gcc")
 	dir := tempdir.New(t)
@@ -123,30 +120,21 @@ func askGuest(t *testing.T) (*exec.Cmd, net.Conn) {
 	must.Do(t, err)
 	defer socket.Close()
 	argv := append(emulator(false), need(t, "out", "samples", "arm64", "signed", "Truth"), "600")
-	cmd := exec.Command(argv[0], argv[1:]...)
-	var out bytes.Buffer
-	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(),
-		append(profiled(lib), "ASKS_SOCKET="+path)...), &out, &out
-	must.Do(t, cmd.Start())
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	p := startIn(t, profiled(lib, "ASKS_SOCKET="+path), argv...)
 	socket.SetDeadline(time.Now().Add(2 * time.Minute))
 	conn, err := socket.Accept()
-	if err != nil {
-		cmd.Process.Kill()
-		cmd.Wait()
-		t.Fatalf("the profiler does not come: %v\n%s", err, out.String())
-	}
+	must.Equal(t, err, nil, "the profiler does not come")
 	t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(10 * time.Minute))
-	return cmd, conn
+	return p, conn
 }
 
 // The CLR of ARM64 walks a thread in one of its callbacks, and we walk the same thread during the callback:
 // the CLR's methods are ours in the same order, and the shadows agree, through native frames whose return
 // addresses are signed.
 func TestARM64Asked(t *testing.T) {
-	cmd, conn := askGuest(t)
-	pid := cmd.Process.Pid
+	guest, conn := askGuest(t)
+	pid := guest.pid
 	mem := must.Get(live.OpenProcess(pid))(t)
 	defer mem.Close()
 	maps := func() []live.Mapping { m, _ := live.MapsOf(pid); return m }
@@ -175,10 +163,9 @@ func TestARM64Asked(t *testing.T) {
 
 func (a *against) verdict(t *testing.T, checked int) {
 	t.Helper()
-	t.Logf("%d stacks the CLR has walked too, %d of them cut here; of its %d methods' frames %d at the same ip, sp and fp, %d that call native code without a stub; %d stacks compared with their threads' shadows, %d signed return addresses; asked in %v; refused %v",
+	expect.Figures(t, a.cut*100 <= a.stacks && checked >= a.stacks/4 && a.signed >= a.stacks/10,
+		"%d stacks the CLR has walked too, %d of them cut here; of its %d methods' frames %d at the same ip, sp and fp, %d that call native code without a stub; %d stacks compared with their threads' shadows, %d signed return addresses; asked in %v; refused %v",
 		a.stacks, a.cut, a.frames, a.exact, a.calls, checked, a.signed, a.by, a.refused)
-	expect.True(t, a.cut*100 <= a.stacks && checked >= a.stacks/4 && a.signed >= a.stacks/10,
-		"too few stacks are whole, compared or signed")
 }
 
 func (a *against) compare(t *testing.T, k *checker, p *paused.Process, s *stood, th *paused.Thread) {

@@ -3,13 +3,11 @@
 package e2e
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -48,9 +46,8 @@ func emulator(each bool) []string {
 
 // guest is a program of ARM64 that runs with the probe in it.
 type guest struct {
-	cmd    *exec.Cmd
+	*process
 	socket *net.UnixListener
-	out    bytes.Buffer
 }
 
 func startGuest(t *testing.T, argv ...string) *guest {
@@ -61,16 +58,9 @@ func startGuest(t *testing.T, argv ...string) *guest {
 	r := run(t, time.Minute, []string{"CC=aarch64-linux-gnu-gcc"},
 		filepath.Join(root, "sample", "probe", "src", "build.sh"), lib)
 	r.ok(t)
-	g := &guest{}
-	var err error
-	g.socket, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	must.Do(t, err)
-	g.cmd = exec.Command(argv[0], argv[1:]...)
-	g.cmd.Env = append(os.Environ(), append(profiled(lib), "SEEDWALK_SOCKET="+path)...)
-	g.cmd.Stdout, g.cmd.Stderr = &g.out, &g.out
-	must.Do(t, g.cmd.Start())
-	t.Cleanup(func() { g.cmd.Process.Kill(); g.cmd.Wait(); g.socket.Close() })
-	return g
+	socket := must.Get(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
+	t.Cleanup(func() { socket.Close() })
+	return &guest{startIn(t, profiled(lib, "SEEDWALK_SOCKET="+path), argv...), socket}
 }
 
 // probe waits for the probe's file. Connections that only ask get no answer.
@@ -79,9 +69,7 @@ func (g *guest) probe(t *testing.T) (fd int, conn net.Conn) {
 	for {
 		g.socket.SetDeadline(time.Now().Add(2 * time.Minute))
 		c, err := g.socket.AcceptUnix()
-		if err != nil {
-			t.Fatalf("the probe does not come: %v\n%s", err, g.out.String())
-		}
+		must.Equal(t, err, nil, "the probe does not come")
 		greeting, control := make([]byte, 8), make([]byte, 64)
 		_, n, _, _, err := c.ReadMsgUnix(greeting, control)
 		must.Do(t, err)
@@ -99,7 +87,7 @@ func (g *guest) atWork() {
 	const threads, looks = 20, 600
 	for n, i := 0, 0; n < threads && i < looks; i++ {
 		time.Sleep(200 * time.Millisecond)
-		tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", g.cmd.Process.Pid))
+		tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", g.pid))
 		n = len(tasks)
 	}
 }
@@ -109,14 +97,14 @@ func (g *guest) record(t *testing.T, rate float64) ([]*raw.Sample, *raw.Reader) 
 	t.Helper()
 	fd, conn := g.probe(t)
 	file := filepath.Join(tempdir.New(t), "raw")
-	e, err := outside.New(g.cmd.Process.Pid, fd,
+	e, err := outside.New(g.pid, fd,
 		sampler.Config{RateHz: rate, Raw: file, NoWall: true}, io.Discard)
 	unix.Close(fd)
 	conn.Close()
 	must.Do(t, err)
 	why := e.Run()
-	g.cmd.Wait()
-	must.True(t, g.out.String() == "TRUTH DONE\n", "%s; the program said %q", why, g.out.String())
+	g.truthDone()
+	expect.Equal(t, g.errs.String(), "", why)
 	return readRaw(t, file, why)
 }
 
@@ -238,9 +226,8 @@ func armRecorded(t *testing.T, r result, file string, want int) {
 	k.compare(t, samples)
 	sizes.compare(t, k, samples)
 	k.verdict(t)
-	t.Logf("%d samples, %d complete, %+v; %v", s.Samples, s.Complete, s.Counters, sizes)
-	expect.True(t, s.Counters["timed"] != 0 && s.Counters["asked"] != 0,
-		"a thread has no timer, or is not asked")
+	expect.Figures(t, s.Counters["timed"] != 0 && s.Counters["asked"] != 0,
+		"%d samples, %d complete, %+v; %v", s.Samples, s.Complete, s.Counters, sizes)
 }
 
 // A command is recorded by the probe that is embedded in the tool.

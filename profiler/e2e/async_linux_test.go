@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 var asyncSeconds = flag.Int("async-seconds", 3,
@@ -126,12 +128,11 @@ func TestAsyncCallers(t *testing.T) {
 		r := record(t, "--async --rate 999 --quiet",
 			on(t, runtime, "Requests", "4", fmt.Sprint(*asyncSeconds))...)
 		j, late := judgeAsync(t, r.jsonProfile, readAsyncTruth(r.stdout)), lateAsync(t, r)
-		t.Log(j.String())
-		if all := j.right + j.early + j.wrong + j.missing; all < 500 || 100*j.early > all ||
-			1000*j.wrong > all+2000 || 10*(j.missing-late) > all || 2*j.right < all {
-			t.Error("expected at most 1 % early, 0.1 % and two wrong, 10 % without callers for other reasons " +
-				"than being late, and half of them right, of at least 500")
-		}
+		// Of at least 500, at most 1 % are early, 0.1 % and two are wrong, and 10 % lack callers without being
+		// late. Half are right.
+		all := j.right + j.early + j.wrong + j.missing
+		expect.Figures(t, all >= 500 && 100*j.early <= all && 1000*j.wrong <= all+2000 &&
+			10*(j.missing-late) <= all && 2*j.right >= all, "%v", &j)
 	})
 }
 
@@ -178,11 +179,9 @@ func TestAsyncActivities(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%d right, %d wrong, %d without ids", right, wrong, all-right-wrong)
-		if all < 500 || wrong > 2+all/1000 || 10*right < 9*(all-lateAsync(t, r)) || 2*right < all {
-			t.Error("expected at most 0.1 % and two wrong, 90 % with ids of those in time, and half of all, " +
-				"of at least 500")
-		}
+		// Of at least 500, at most 0.1 % and two are wrong, 90 % of those in time have ids, and half of all.
+		expect.Figures(t, all >= 500 && wrong <= 2+all/1000 && 10*right >= 9*(all-lateAsync(t, r)) &&
+			2*right >= all, "%d right, %d wrong, %d without ids", right, wrong, all-right-wrong)
 	})
 }
 

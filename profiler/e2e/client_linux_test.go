@@ -165,11 +165,8 @@ func TestClientBias(t *testing.T) {
 				saw.samples, saw.problem)
 			for _, name := range truth.methods() {
 				v := judgeShare(row.runs, name, points, errors)
-				t.Logf("%-12s truth %5.1f %%, client %5.1f %%, %.0f samples", name,
+				expect.Figures(t, v.ok(), "%-12s truth %5.1f %%, client %5.1f %%, %.0f samples", name,
 					100*v.truth, 100*v.mean, v.samples)
-				expect.True(t, v.ok(),
-					"%s has %.1f %% of the processor time, the client says %.1f %%", name, 100*v.truth,
-					100*v.mean)
 			}
 		})
 	}
@@ -311,7 +308,6 @@ func (c *order) run(t *testing.T, runtime string) {
 		t.Errorf("the program ended with %d and said %q %q", res.code, res.stdout, res.stderr)
 	}
 	saw := readClient(t, out)
-	t.Logf("%d samples, %d complete", saw.samples, saw.complete)
-	expect.True(t, saw.samples >= 50 && saw.complete*100 >= saw.samples*99 && saw.opened == 1,
+	expect.Figures(t, saw.samples >= 50 && saw.complete*100 >= saw.samples*99 && saw.opened == 1,
 		"%d samples, %d complete; %s", saw.samples, saw.complete, saw.problem)
 }

@@ -171,12 +171,9 @@ func TestGoInstall(t *testing.T) {
 
 	r = runAlone(t, dir, alone,
 		append([]string{seedwalk, "record", "--mode", "snapshot", "--"}, target...)...)
-	expect.True(t, r.code == 125 && strings.Contains(r.stderr, "libseedwalk_profiler.so") &&
-		strings.Contains(r.stderr, "make build"), "without the library, exit code %d\n%s", r.code, r.stderr)
+	r.ends(t, 125, r.stderr, "libseedwalk_profiler.so", "make build")
 	r = runAlone(t, dir, alone, seedwalk, "doctor")
-	expect.True(t, r.code == 0 && strings.Contains(r.stdout, "libseedwalk_profiler.so") &&
-		strings.Contains(r.stdout, "Nothing stops a recording here."),
-		"doctor: exit code %d\n%s", r.code, r.stdout)
+	r.ends(t, 0, r.stdout, "libseedwalk_profiler.so", "Nothing stops a recording here.")
 }
 
 // emptyHome is the environment of a user who has nothing but the tool.

@@ -50,9 +50,8 @@ func (f *jsonProfile) wholeEvents(t *testing.T) {
 		n > 0 && c["event_allocs"]+c["event_exceptions"] == 0 {
 		t.Errorf("%d events of %d are lost", n, n+int64(events))
 	}
-	expect.True(t, c["event_delivery"] >= 2 && managed != 0,
-		"%d frames of delivery, %d managed frames", c["event_delivery"], managed)
-	t.Logf("%d events, %d managed frames in distinct stacks; %+v", events, managed, c)
+	expect.Figures(t, c["event_delivery"] >= 2 && managed != 0,
+		"%d events, %d managed frames in distinct stacks; %+v", events, managed, c)
 }
 
 // cut checks that the functions that deliver events are on no stack. They are the same for all; with them,
@@ -186,10 +185,8 @@ func (f *jsonProfile) allocated(t *testing.T, truth, class string, below ...stri
 			t.Logf("%s: %d events are lost", name, lost)
 			got = min(want, got+lost)
 		}
-		t.Logf("%s: %d, the program says %d", name, got, want)
-		if exact && got != want || !exact && (got < want*7/10 || got > want*13/10) {
-			t.Errorf("%s: %d, the program says %d", name, got, want)
-		}
+		near := !exact && got >= want*7/10 && got <= want*13/10
+		expect.Figures(t, got == want || near, "%s: %d, the program says %d", name, got, want)
 	}
 	expect.True(t, kinds >= 2, "the program reports fewer than two kinds of events: %s", truth)
 }
@@ -207,12 +204,9 @@ func (f *jsonProfile) everything(t *testing.T, truth string) {
 	for _, e := range f.Recording.Events {
 		kinds[e.Event] = e.Count > 0
 	}
-	if f.Samples == 0 || cpu == 0 || wall <= cpu || !kinds["wait"] || !kinds["lock"] ||
-		!kinds["allocation"] || !kinds["exception"] {
-		t.Errorf("%d samples, %v on processors of %v, events %+v", f.Samples, time.Duration(cpu),
-			time.Duration(wall), f.Recording.Events)
-	}
-	t.Logf("%d samples, %v on processors of %v", f.Samples, time.Duration(cpu), time.Duration(wall))
+	expect.Figures(t, f.Samples != 0 && cpu != 0 && wall > cpu && kinds["wait"] && kinds["lock"] &&
+		kinds["allocation"] && kinds["exception"], "%d samples, %v on processors of %v, events %+v",
+		f.Samples, time.Duration(cpu), time.Duration(wall), f.Recording.Events)
 }
 
 // Some threads of the program wait without end. For each, the native frames in its samples and in its event
@@ -247,10 +241,9 @@ func eventsGDB(t *testing.T, runtime string) {
 		}
 		threads++
 	}
-	t.Logf("%d native frames of %d threads that wait, of samples and events, are gdb's", frames, threads)
-	if threads < 11 { // one for each way to wait, and the owner for which two wait
-		t.Errorf("only %d threads were compared", threads)
-	}
+	const ways = 11 // one thread for each way to wait, and the owner for which two wait
+	expect.Figures(t, threads >= ways,
+		"%d native frames of %d threads that wait, of samples and events, are gdb's", frames, threads)
 }
 
 // leaves are the addresses of the native frames above the first managed one, in the thread's stack with the

@@ -141,9 +141,8 @@ func equalCounts(t *testing.T, f *jsonProfile, a *waits.Analysis) {
 		expect.True(t, mine[k] == n,
 			"thread %d, lock %v: %d in the process, %d in the trace", k.thread, k.lock, mine[k], n)
 	}
-	expect.True(t, len(mine) == len(theirs) && inside >= 36,
+	expect.Figures(t, len(mine) == len(theirs) && inside >= 36,
 		"%d threads and kinds in the process, %d in the trace; %d waits", len(mine), len(theirs), inside)
-	t.Logf("%d waits of %d threads and kinds, as many as in the trace", inside, len(mine))
 }
 
 // All methods were compiled before we attach, and a trace is taken from outside at the same time: each wait

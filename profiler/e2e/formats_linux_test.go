@@ -50,8 +50,7 @@ func TestFormatsOfRecording(t *testing.T) {
 				"%s writes another %s than record: %d bytes, want %d, %v", by, name, len(got), len(want), err)
 		}
 	}
-	r := run(t, time.Minute, nil, tool(t), "diff", kept, kept)
-	expect.True(t, r.code == 0, "a recording differs from itself: %s", r.stdout)
+	seedwalk(t, "diff", kept, kept).ok(t) // exit code 1 if they differ
 }
 
 var diffPairs = flag.Int("diff-pairs", 3, "how many pairs of runs of one version TestDiffRuns compares")
@@ -82,8 +81,7 @@ func TestDiffRuns(t *testing.T) {
 			t.Logf("pair %d: %+v", i, d.Functions[:min(3, len(d.Functions))])
 		}
 	}
-	t.Logf("%d of %d pairs differ", alarms, *diffPairs)
-	expect.True(t, alarms <= max(2, *diffPairs/20),
+	expect.Figures(t, alarms <= max(2, *diffPairs/20),
 		"%d of %d pairs of one version differ", alarms, *diffPairs)
 	d := compare(filepath.Join(dir, "a0.swrec"), record("slow", "400"))
 	if !d.Differs || !strings.HasPrefix(d.Functions[0].Name, "Fixed.Divide") || d.Functions[0].Delta <= 0 {
@@ -151,6 +149,5 @@ func traceReport(t *testing.T, runtime string) {
 		"%d samples, %d complete, %d ns", f.Samples, f.Complete, wall)
 	pipe := "gzip <" + path + " | " + tool(t) + " report --metric exceptions --top 3 -"
 	r = run(t, time.Minute, nil, "sh", "-c", pipe)
-	expect.True(t, r.code == 0 && strings.Contains(r.stdout, "100 t odd"),
-		"from a pipe: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	r.ends(t, 0, r.stdout, "100 t odd")
 }

@@ -38,10 +38,9 @@ func TestNode(t *testing.T) {
 	lines := strings.Fields(r.stdout)
 	os.Remove("/tmp/perf-" + lines[len(lines)-1] + ".map")
 	seen := judgeNode(t, r.jsonProfile, dir)
-	t.Logf("%d samples, %d incomplete, %d through V8's code, %d of them from managed code", seen.samples,
+	expect.Figures(t, seen.jit != 0 && seen.mixed != 0 && seen.incomplete*50 <= seen.samples,
+		"%d samples, %d incomplete, %d through V8's code, %d of them from managed code", seen.samples,
 		seen.incomplete, seen.jit, seen.mixed)
-	expect.True(t, seen.jit != 0 && seen.mixed != 0 && seen.incomplete*50 <= seen.samples,
-		"want samples of both kinds, and at most 2 %% incomplete")
 	again := filepath.Join(dir, "again.json")
 	seedwalk(t, "convert", kept, again).ok(t)
 	p := readJSONProfile(t, again)

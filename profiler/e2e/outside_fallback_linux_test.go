@@ -109,18 +109,13 @@ func TestUnprovenRuntime(t *testing.T) {
 	r := fallback(t, runtime)
 	expect.True(t, r.code == 0 && r.Way == "probe" && r.Samples >= 20 && r.Gaps[gap] != 0 && r.Complete != 0,
 		"code %d, %+v", r.code, r.Figures)
-	if !strings.Contains(r.stderr, "samples end at managed code: the runtime's tables cannot be read") ||
-		r.has("Demo.Recursion") {
-		t.Errorf("it says:\n%s", r.stderr)
-	}
+	expect.Contains(t, r.stderr, "samples end at managed code: the runtime's tables cannot be read")
+	expect.True(t, !r.has("Demo.Recursion"), "managed code has names")
 	pid := attached(t, need(t, "out", "bin", "swhost"), runtime,
 		need(t, "out", "samples", "Demo.exe"), "600000").id
-	if r := seedwalk(t, "stack", pid); r.code != 0 || !strings.Contains(r.stdout, gap) {
-		t.Errorf("stack: %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	if r := seedwalk(t, "doctor", "--pid", pid); !strings.Contains(r.stdout, why) {
-		t.Errorf("doctor: %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
+	stack := seedwalk(t, "stack", pid)
+	stack.ends(t, 0, stack.stdout, gap)
+	expect.Contains(t, seedwalk(t, "doctor", "--pid", pid).stdout, why)
 }
 
 // fallback records a program on a changed CLR.
@@ -212,10 +207,9 @@ func TestProbeSurvivesGo(t *testing.T) {
 	r := recordRaw(t, "--mode probe --rate 250", survive(t, "go")...)
 	expect.True(t, r.code == 0, "it ended with %d\n%s", r.code, r.stderr)
 	alone(t, r.stdout, 2)
-	t.Logf("%d samples\n%s", len(r.samples), r.stderr)
-	expect.True(t, len(r.samples) >= 200 && !strings.Contains(r.stderr, " 0 of processor time") &&
+	expect.Figures(t, len(r.samples) >= 200 && !strings.Contains(r.stderr, " 0 of processor time") &&
 		strings.Contains(r.stderr, "SIGURG is taken by the program, which may have got some"),
-		"%d samples, or none of processor time", len(r.samples))
+		"%d samples\n%s", len(r.samples), r.stderr)
 }
 
 var storms = flag.Int("storms", 0, "how often TestProbeGoStorm runs each program alone, and with the probe")
@@ -242,10 +236,9 @@ func TestProbeGoStorm(t *testing.T) {
 				with++
 			}
 		}
-		t.Logf("%s: died %d of %d alone, %d of %d with the probe; %d samples", what, alone,
-			*storms, with, *storms, samples)
-		expect.True(t, with <= alone+1+*storms/5,
-			"%s: with the probe it died %d times, alone %d times", what, with, alone)
+		expect.Figures(t, with <= alone+1+*storms/5,
+			"%s: died %d of %d alone, %d of %d with the probe; %d samples", what, alone, *storms, with,
+			*storms, samples)
 	}
 }
 

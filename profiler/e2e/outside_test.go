@@ -114,10 +114,8 @@ func probeTruth(t *testing.T, argv []string, assembly string, more bool, first, 
 		seen.verdict(t)
 		c.allMet(t)
 	}
-	t.Logf("%d of %d samples with managed code on top", managed, c.total)
-	if more && managed*10 < c.total*3 {
-		t.Errorf("only %d of %d samples have managed code on top", managed, c.total)
-	}
+	expect.Figures(t, !more || managed*10 >= c.total*3, "%d of %d samples with managed code on top", managed,
+		c.total)
 	return sum, managed
 }
 
@@ -182,8 +180,7 @@ func (c *checker) metAll() bool {
 func (c *checker) allMet(t *testing.T) {
 	t.Helper()
 	for _, k := range kinds {
-		t.Logf("%6d of scenario %d: %s", c.met[k.what], k.scenario, k.what)
-		expect.True(t, c.met[k.what] != 0, "never met: %s", k.what)
+		expect.Figures(t, c.met[k.what] != 0, "%6d of scenario %d: %s", c.met[k.what], k.scenario, k.what)
 	}
 }
 
@@ -215,13 +212,11 @@ func TestProbeNet10(t *testing.T) {
 			unnamed++
 		}
 	}
-	t.Logf("%d samples, %d not whole, %d with a doubtful frame, %d with managed code on top, %d methods, %d without a name", len(r.samples), lost, doubtful, managed, len(r.names), unnamed)
-	expect.True(t, doubtful*200 <= len(r.samples),
-		"%d of %d stacks have a doubtful frame", doubtful, len(r.samples))
-	if len(r.samples) < 100 || lost*200 > len(r.samples) || unnamed*100 > len(r.names) || len(r.names) < 100 {
-		t.Errorf("%d of %d stacks are not whole, %d of %d methods have no name", lost,
-			len(r.samples), unnamed, len(r.names))
-	}
+	all, methods := len(r.samples), len(r.names)
+	expect.Figures(t, all >= 100 && doubtful*200 <= all && lost*200 <= all && unnamed*100 <= methods &&
+		methods >= 100,
+		"%d samples, %d not whole, %d with a doubtful frame, %d with managed code on top, %d methods, %d without a name",
+		all, lost, doubtful, managed, methods, unnamed)
 }
 
 // tiers counts samples in code that is replaced while it runs. They are compared with the runtime's own map
@@ -297,7 +292,7 @@ func (c *tiers) all() bool { return c.top > 0 && c.replaced > 0 && c.below > 0 }
 
 func (c *tiers) verdict(t *testing.T) {
 	t.Helper()
-	t.Logf("%d stacks with a frame replaced on the stack, %d of them interrupted in it, %d with one method in two of its bodies, %d methods seen in several bodies, %d stacks below an alternate one",
+	expect.Figures(t, c.all(),
+		"%d stacks with a frame replaced on the stack, %d of them interrupted in it, %d with one method in two of its bodies, %d methods seen in several bodies, %d stacks below an alternate one",
 		c.osr, c.top, c.mixed, c.replaced, c.below)
-	expect.True(t, c.all(), "not every kind was met")
 }

@@ -34,7 +34,7 @@ type process struct {
 	in        io.WriteCloser
 	out, errs text
 	passed    int // bytes of out that until has returned
-	ended     chan struct{}
+	over      chan struct{}
 	err       error // of its end
 }
 
@@ -62,7 +62,7 @@ func start(t *testing.T, argv ...string) *process { return startIn(t, nil, argv.
 // startIn starts a program with additional environment. Its standard input stays open.
 func startIn(t *testing.T, env []string, argv ...string) *process {
 	t.Helper()
-	p := &process{Cmd: exec.Command(argv[0], argv[1:]...), t: t, ended: make(chan struct{})}
+	p := &process{Cmd: exec.Command(argv[0], argv[1:]...), t: t, over: make(chan struct{})}
 	p.Env, p.Stdout, p.Stderr, p.WaitDelay = append(os.Environ(), env...), &p.out, &p.errs, 5*time.Second
 	in, err := p.StdinPipe()
 	if err == nil {
@@ -74,11 +74,11 @@ func startIn(t *testing.T, env []string, argv ...string) *process {
 		if p.err = p.Cmd.Wait(); errors.Is(p.err, exec.ErrWaitDelay) {
 			p.err = nil // a child still has its output open
 		}
-		close(p.ended)
+		close(p.over)
 	}()
 	t.Cleanup(func() {
 		p.Process.Kill()
-		if <-p.ended; t.Failed() && p.errs.String() != "" {
+		if <-p.over; t.Failed() && p.errs.String() != "" {
 			t.Logf("%s:\n%s", filepath.Base(argv[0]), p.errs.String())
 		}
 	})
@@ -107,7 +107,7 @@ func (p *process) say(line string) { io.WriteString(p.in, line+"\n") }
 
 func (p *process) gone() bool {
 	select {
-	case <-p.ended:
+	case <-p.over:
 		return true
 	default:
 		return false
@@ -118,11 +118,19 @@ func (p *process) gone() bool {
 func (p *process) wait() int {
 	p.t.Helper()
 	select {
-	case <-p.ended:
+	case <-p.over:
 	case <-time.After(limitOfCommand):
 		p.t.Fatalf("%s: no end after %v", filepath.Base(p.Path), limitOfCommand)
 	}
 	return exitCode(p.ProcessState)
+}
+
+// ended fails the test unless the program ends by itself with exit code 0, and its errors have a text.
+func (p *process) ended(text string) {
+	p.t.Helper()
+	code, said := p.wait(), p.errs.String()
+	expect.True(p.t, code == 0 && strings.Contains(said, text), "%s: exit code %d, want %q in\n%s",
+		filepath.Base(p.Path), code, text, said)
 }
 
 // stop sends a signal, and fails the test unless the program ends well.
@@ -325,10 +333,8 @@ func TestReusedCode(t *testing.T) {
 			continue
 		}
 		count++
-		t.Logf("%s: %.0f ms, in the profile %.0f ms", name, ms, seen[name])
-		if math.Abs(seen[name]-ms) > ms/3 {
-			t.Errorf("%s used %.0f ms; the profile shows %.0f ms", name, ms, seen[name])
-		}
+		expect.Figures(t, math.Abs(seen[name]-ms) <= ms/3, "%s: %.0f ms, in the profile %.0f ms", name, ms,
+			seen[name])
 	}
 	expect.True(t, count == 9, "%d methods, want 9; %s", count, r.stderr)
 }

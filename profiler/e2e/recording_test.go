@@ -190,10 +190,9 @@ func (p *jsonProfile) has(name string) bool {
 // whole fails the test unless there are enough samples, and a share of them, in thousandths, is complete.
 func (p *jsonProfile) whole(t *testing.T, samples, share int64) {
 	t.Helper()
-	t.Logf("%s: %d samples, %d complete, gaps %v, %v", p.Runtime, p.Samples, p.Complete, p.Gaps, p.Counters)
-	expect.True(t, p.Samples >= samples && p.Complete*1000 >= p.Samples*share,
-		"%d samples, want %d; %d complete, want %d in thousand: %v", p.Samples, samples, p.Complete, share,
-		p.Gaps)
+	expect.Figures(t, p.Samples >= samples && p.Complete*1000 >= p.Samples*share,
+		"%s: %d samples, want %d; %d complete, want %d in thousand; gaps %v, %v", p.Runtime, p.Samples,
+		samples, p.Complete, share, p.Gaps, p.Counters)
 }
 
 func readFile(t *testing.T, path string) string {

@@ -59,20 +59,14 @@ func TestTwoRecordings(t *testing.T) {
 	second := background(t, pid, file("second"), "--duration", "3s")
 	third := background(t, pid, file("third"), "--duration", "12s")
 	r := seedwalk(t, "stack", pid)
-	expect.True(t, r.code == 0 && strings.Contains(r.stdout, "Steady"), "stack: %d %s", r.code, r.stderr)
-	r = seedwalk(t, "record", "--pid", pid, "--outside", "--duration", "2s", "--output", file("outside"))
-	expect.True(t, r.code == 0, "outside: %d %s", r.code, r.stderr)
+	r.ends(t, 0, r.stdout, "Steady")
+	seedwalk(t, "record", "--pid", pid, "--outside", "--duration", "2s", "--output", file("outside")).ok(t)
 	r = seedwalk(t, "record", "--pid", pid, "--events", "cpu,waits", "--duration", "1s", "--output",
 		file("refused"))
-	expect.True(t, r.code == 125 && strings.Contains(r.stderr, "gives CPU and wall samples only"),
-		"other events: %d %s", r.code, r.stderr)
-	if second.wait() != 0 || !strings.Contains(second.errs.String(), "samples come from another recording") {
-		t.Errorf("the second: %s", second.errs.String())
-	}
-	expect.True(t, first.wait() == 0, "the first: %s", first.errs.String())
-	if third.wait() != 0 || !strings.Contains(third.errs.String(), "this one sampled the process itself") {
-		t.Errorf("the third: %s", third.errs.String())
-	}
+	r.ends(t, 125, r.stderr, "gives CPU and wall samples only")
+	second.ended("samples come from another recording")
+	first.ended("")
+	third.ended("this one sampled the process itself")
 	judgeShared(t, "first", file("first"))
 	judgeShared(t, "second", file("second"))
 	judgeShared(t, "third", file("third"))
@@ -82,9 +76,7 @@ func TestTwoRecordings(t *testing.T) {
 	heir := background(t, pid, file("heir"), "--duration", "9s")
 	time.Sleep(2 * time.Second)
 	killed.Process.Kill()
-	if heir.wait() != 0 || !strings.Contains(heir.errs.String(), "this one sampled the process itself") {
-		t.Errorf("after a kill: %s", heir.errs.String())
-	}
+	heir.ended("this one sampled the process itself")
 	judgeShared(t, "heir", file("heir"))
 }
 
@@ -99,9 +91,7 @@ func TestSameMoment(t *testing.T) {
 		}
 		joined := 0
 		for _, p := range all {
-			if code := p.wait(); code != 0 {
-				t.Errorf("round %d: %d %s", round, code, p.errs.String())
-			}
+			p.ended("")
 			joined += strings.Count(p.errs.String(), "samples come from another recording")
 		}
 		expect.Equal(t, joined, len(all)-1, "round %d: recordings of %d have joined", round, len(all))

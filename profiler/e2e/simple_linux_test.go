@@ -109,8 +109,8 @@ func TestMusl(t *testing.T) {
 			managed++
 		}
 	}
-	t.Logf("%d threads with managed frames", managed)
-	expect.True(t, s.Runtime && managed >= 20 && whole >= len(s.Threads)-1, "not whole")
+	expect.Figures(t, s.Runtime && managed >= 20 && whole >= len(s.Threads)-1,
+		"%d threads with managed frames", managed)
 }
 
 // Each of 5,000 sleeping threads has a stack in the recording, or is counted as one without.
@@ -126,9 +126,8 @@ func TestManyThreads(t *testing.T) {
 	r.ok(t)
 	s := r.Figures
 	without := int(s.Counters["probe_unsampled"])
-	t.Logf("%d samples, %d complete, of %d threads; %d threads without a sample, %d slots short", s.Samples,
+	expect.Figures(t, s.Threads+without >= threads && s.Threads >= threads/10,
+		"%d samples, %d complete, of %d threads; %d threads without a sample, %d slots short", s.Samples,
 		s.Complete, s.Threads, without, s.Counters["probe_no_slot"])
-	expect.True(t, s.Threads+without >= threads && s.Threads >= threads/10,
-		"%d threads with a sample and %d without, of %d", s.Threads, without, threads)
 	r.whole(t, 1, 990)
 }

@@ -194,11 +194,9 @@ func sameInCore(t *testing.T, l shown, core string, whole, all bool) (equal, dou
 			}
 		}
 	}
-	t.Logf("%d threads, %d equal; %d frames, %d without a name, %d doubtful", len(c.Threads), equal, frames,
+	expect.Figures(t, equal != 0 && (!whole || nameless*100 <= frames),
+		"%d threads, %d equal; %d frames, %d without a name, %d doubtful", len(c.Threads), equal, frames,
 		nameless, doubtful)
-	if equal == 0 || whole && nameless*100 > frames {
-		t.Error("too few")
-	}
 	return equal, doubtful
 }
 
@@ -273,10 +271,9 @@ func TestStackOfCollecting(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d looks: %d threads, %d whole, %d of the collector at work, %d of workers", looks,
-		threads, whole, inside, workers)
-	expect.True(t, inside >= looks/2 && workers >= 3*looks-6 && threads-whole <= 1,
-		"not what the program does")
+	expect.Figures(t, inside >= looks/2 && workers >= 3*looks-6 && threads-whole <= 1,
+		"%d looks: %d threads, %d whole, %d of the collector at work, %d of workers", looks, threads, whole,
+		inside, workers)
 }
 
 // The core that the runtime itself has written of such a program. The default kind lacks the data about
@@ -323,7 +320,7 @@ func TestStackLocks(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		p, _ := waiting(t, "deadlocked", on(t, runtime, "Waits", "deadlock")...)
 		judgeLocks(t, stacks(t, p.id), runtime == needs.Net9) // 10 has no System.Threading.Lock here
-		if runtime != needs.Net9 {                             // one core is enough
+		if runtime != needs.Net9 {                            // one core is enough
 			return
 		}
 		p.freeze()

@@ -131,9 +131,9 @@ func TestTasksOfDumps(t *testing.T) {
 			core := coreOf(t, p.id, kind)
 			if code == 0 {
 				tasksOf(t, "--core", core).judge(t, chainsOf(said))
-			} else if r := seedwalk(t, "tasks", "--core", core); r.code != code ||
-				!strings.Contains(r.stderr, "createdump --withheap") {
-				t.Errorf("exit code %d, want %d\n%s", r.code, code, r.stderr)
+			} else {
+				r := seedwalk(t, "tasks", "--core", core)
+				r.ends(t, code, r.stderr, "createdump --withheap")
 			}
 		})
 	}

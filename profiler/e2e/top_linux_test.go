@@ -170,12 +170,10 @@ func TestTopJSON(t *testing.T) {
 	for _, row := range l.Functions {
 		functions += row.Self
 	}
-	t.Logf("%.2f processors, threads %.2f, functions %.2f, %d samples, %v", l.CPU, threads,
-		functions, l.Samples, l.Counters)
-	if l.CPU < 0.05 || threads < l.CPU*0.5 || threads > l.CPU*1.5+0.1 || functions < l.CPU*0.5 ||
-		functions > l.CPU*1.5+0.1 {
-		t.Errorf("%.2f processors, threads %.2f, functions %.2f", l.CPU, threads, functions)
-	}
+	near := func(sum float64) bool { return sum >= l.CPU*0.5 && sum <= l.CPU*1.5+0.1 }
+	expect.Figures(t, l.CPU >= 0.05 && near(threads) && near(functions),
+		"%.2f processors, threads %.2f, functions %.2f, %d samples, %v", l.CPU, threads, functions, l.Samples,
+		l.Counters)
 	_, ok := l.Counters["threadpool-queue-length"]
 	expect.True(t, ok && len(l.Allocated) > 0 && l.Samples != 0, "%+v", l)
 }

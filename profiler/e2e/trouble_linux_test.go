@@ -224,11 +224,11 @@ func TestProbeReads(t *testing.T) {
 func checkReads(t *testing.T, p *jsonProfile, checked int) {
 	t.Helper()
 	c := p.Counters
-	t.Logf("%d stacks compared; %d reads, %d us each, %d us of them in the handler; %d of what was held, %d given up, %d signals", checked, c["reads"],
-		c["read_ns"]/max(1, c["reads"])/1000, c["read_copy_ns"]/max(1, c["reads"])/1000, c["reads_held"],
-		c["reads_lost"], c["read_signals"])
-	expect.True(t, p.Way == "probe" && c["reads"] != 0 && c["reads_lost"]*50 <= c["reads"] &&
-		checked >= 200 && c["hidden"] != 0, "%d stacks compared, %+v", checked, p.Figures)
+	expect.Figures(t, p.Way == "probe" && c["reads"] != 0 && c["reads_lost"]*50 <= c["reads"] &&
+		checked >= 200 && c["hidden"] != 0,
+		"%d stacks compared; %d reads, %d us each, %d us of them in the handler; %d of what was held, %d given up, %d signals, %d hidden, by the %s",
+		checked, c["reads"], c["read_ns"]/max(1, c["reads"])/1000, c["read_copy_ns"]/max(1, c["reads"])/1000,
+		c["reads_held"], c["reads_lost"], c["read_signals"], c["hidden"], p.Way)
 }
 
 // forbidding returns the first words of a command line. They start the rest, to which the kernel refuses some

@@ -247,11 +247,10 @@ func (c *checker) few(t *testing.T, samples, percent int) {
 	t.Helper()
 	const leastChecked = 40
 	sum := c.sum()
-	t.Logf("%d samples, %d whole, %d compared, %d wrong", sum.samples, sum.complete, sum.checked, sum.wrong)
-	if sum.samples < samples || sum.complete*100 < sum.samples*percent || sum.checked < leastChecked {
-		t.Errorf("%d samples, want %d; %d whole, want %d %%; %d compared, want %d", sum.samples, samples,
-			sum.complete, percent, sum.checked, leastChecked)
-	}
+	expect.Figures(t, sum.samples >= samples && sum.complete*100 >= sum.samples*percent &&
+		sum.checked >= leastChecked,
+		"%d samples, want %d; %d whole, want %d %%; %d compared, want %d; %d wrong", sum.samples, samples,
+		sum.complete, percent, sum.checked, leastChecked, sum.wrong)
 }
 
 func (c *checker) judge(row *tally, s *raw.Sample, sh *shadow, ok bool) string {
@@ -307,11 +306,8 @@ func (c *checker) verdict(t *testing.T) tally {
 	t.Logf("%8s %8s %9s %8s %9s %6s  gaps", "scenario", "samples", "complete", "checked", "unstable", "wrong")
 	for _, k := range slices.Sorted(maps.Keys(c.table)) {
 		r := c.table[k]
-		t.Logf("%8d %8d %9d %8d %9d %6d  %v", k, r.samples, r.complete,
-			r.checked, r.unstable, r.wrong, r.gaps)
-		if k >= c.first && k <= c.last && r.checked == 0 {
-			t.Errorf("scenario %d was never checked", k)
-		}
+		expect.Figures(t, k < c.first || k > c.last || r.checked != 0, "%8d %8d %9d %8d %9d %6d  %v", k,
+			r.samples, r.complete, r.checked, r.unstable, r.wrong, r.gaps)
 	}
 	// Whether a thread gets a processor in time to answer depends on the scheduler: with a load of sixteen on
 	// two cores 2 % did not.
@@ -378,10 +374,8 @@ func TestTruth(t *testing.T) {
 				}
 			}
 			c.verdict(t)
-			t.Logf("%d of %d frames are doubtful; %s: %d", doubtful, frames, row.counter, met)
-			if doubtful*100 > frames*row.doubtful || row.counter != "" && met == 0 {
-				t.Errorf("%d of %d frames are doubtful, or no %q was met", doubtful, frames, row.counter)
-			}
+			expect.Figures(t, doubtful*100 <= frames*row.doubtful && (row.counter == "" || met != 0),
+				"%d of %d frames are doubtful; %s: %d", doubtful, frames, row.counter, met)
 		})
 	}
 }

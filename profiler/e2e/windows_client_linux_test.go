@@ -56,31 +56,25 @@ func newClientRun(t *testing.T, library string) *clientRun {
 }
 
 // start starts the program. limit is how long it runs, in tens of seconds.
-func (c *clientRun) start(t *testing.T, program, limit string) *exec.Cmd {
+func (c *clientRun) start(t *testing.T, program, limit string) *process {
 	t.Helper()
-	argv := wine(t, "launch.exe", need(t, "out", "windows", "shim.dll"), program, limit)
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), profiled(windowsPath(c.library), "SEEDWALK_ENGINE="+windowsPath(c.engine),
-		"SEEDWALK_RAW="+windowsPath(c.raw), "SAMPLER_OUT="+windowsPath(c.out), "SWHOST_LIMIT=120")...)
-	said := new(strings.Builder)
-	cmd.Stdout, cmd.Stderr = said, said
-	must.Do(t, cmd.Start())
-	t.Cleanup(func() { cmd.Process.Kill() })
-	return cmd
+	env := profiled(windowsPath(c.library), "SEEDWALK_ENGINE="+windowsPath(c.engine),
+		"SEEDWALK_RAW="+windowsPath(c.raw), "SAMPLER_OUT="+windowsPath(c.out), "SWHOST_LIMIT=120")
+	return startIn(t, env, wine(t, "launch.exe", need(t, "out", "windows", "shim.dll"), program, limit)...)
 }
 
 // ended waits for the program. It must end as it does without a profiler, and no helper may outlive it.
-func (c *clientRun) ended(t *testing.T, cmd *exec.Cmd) clientSaw {
+func (c *clientRun) ended(t *testing.T, p *process) clientSaw {
 	t.Helper()
-	err := cmd.Wait()
-	said := strings.ReplaceAll(fmt.Sprint(cmd.Stdout), "\r", "")
+	p.wait()
+	said := strings.ReplaceAll(p.out.String()+p.errs.String(), "\r", "")
 	if !native && strings.Contains(said, executionEngine) {
 		fmt.Printf("UNSTABLE ENVIRONMENT %s: .NET 10.0.9 in Wine: %s\n", t.Name(), executionEngine)
 		noHelper(t, c.helper())
 		return clientSaw{died: 1}
 	}
-	expect.True(t, err == nil && said == singleFile.says+"\n",
-		"the program ended with %v and said %q", err, said)
+	expect.True(t, p.err == nil && said == singleFile.says+"\n",
+		"the program ended with %v and said %q", p.err, said)
 	noHelper(t, c.helper())
 	saw := readClient(t, c.out)
 	t.Logf("%d stacks, %d complete; %d copies, %d complete; opened %d times, %s", saw.samples,

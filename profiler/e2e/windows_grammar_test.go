@@ -257,11 +257,20 @@ func compileWindows(t *testing.T, name string, files ...string) string {
 	return exe
 }
 
+// hostSays builds a program of testdata with hostSampler and other files of the host, runs it, and compares
+// its output.
+func hostSays(t *testing.T, want, program string, files ...string) {
+	t.Helper()
+	files = append(append(files, hostSampler...), "testdata/"+program+"_windows.c")
+	r := wineRun(t, nil, compileWindows(t, program+".exe", files...))
+	expect.True(t, r.code == 0 && r.stdout == want, "exit code %d\n%s%s\nwant\n%s", r.code, r.stdout,
+		r.stderr, want)
+}
+
 // Whatever happens to a thread while it is sampled, its suspend count is afterwards what it was before. So a
 // thread that other code has suspended stays suspended.
 func TestWindowsSuspendCounts(t *testing.T) {
-	exe := compileWindows(t, "suspend.exe", append(hostSampler, "testdata/suspend_windows.c")...)
-	const want = `a thread that runs: suspend 1, context 1 with a stack, counts 0 1 0
+	hostSays(t, `a thread that runs: suspend 1, context 1 with a stack, counts 0 1 0
 the same again: suspend 1, context 1 with a stack, counts 0 1 0
 suspended twice by somebody else: suspend 1, context 1 with a stack, counts 2 3 2, held by others
 the same again: suspend 1, context 1 with a stack, counts 2 3 2, held by others
@@ -274,37 +283,25 @@ never told of: suspend 0
 half of its stack is no memory: suspend 1, context 1 with a stack, counts 0 1 0
 of it: 4096 bytes, cut
 its TEB has gone: suspend 1, context 1 with a stack, counts 0 1 0
-`
-	if r := wineRun(t, nil, exe); r.code != 0 || r.stdout != want {
-		t.Errorf("exit code %d\n%s%s\nwant\n%s", r.code, r.stdout, r.stderr, want)
-	}
+`, "suspend")
 }
 
 // A module's methods must not be unloaded while the sampler asks for their names.
 func TestWindowsUnloadWaits(t *testing.T) {
-	exe := compileWindows(t, "wait.exe",
-		append(hostSampler, "host/common.c", "host/events.c", "testdata/wait_windows.c")...)
-	const want = `no names are asked for: as it should be
+	hostSays(t, `no names are asked for: as it should be
 names are had soon: as it should be
 names are never had: as it should be
-`
-	if r := wineRun(t, nil, exe); r.code != 0 || r.stdout != want {
-		t.Errorf("exit code %d\n%s%s\nwant\n%s", r.code, r.stdout, r.stderr, want)
-	}
+`, "wait", "host/common.c", "host/events.c")
 }
 
 // The list of modules is made without reading an image's header: it is read under the loader's lock, where a
 // fault would end the program.
 func TestWindowsModuleHeaders(t *testing.T) {
-	exe := compileWindows(t, "modules.exe", append(hostSampler, "testdata/modules_windows.c")...)
-	const want = `as it is: size right, stamp right, name version.dll
+	hostSays(t, `as it is: size right, stamp right, name version.dll
 a size that is not mapped: size right, stamp right, name version.dll
 headers that point nowhere: size right, stamp right, name version.dll
 headers that may not be read: size right, stamp right, name version.dll
-`
-	if r := wineRun(t, nil, exe); r.code != 0 || r.stdout != want {
-		t.Errorf("exit code %d\n%s%s\nwant\n%s", r.code, r.stdout, r.stderr, want)
-	}
+`, "modules")
 }
 
 // .NET Core 1.x has ICorProfilerInfo7; a runtime without it is older still.

@@ -90,9 +90,9 @@ func TestWindowsTortureDeadlocks(t *testing.T) {
 			res := runWindows(t, 30*time.Second, p.env, append(p.flags, "--rate", "1000"),
 				core222, "Torture.exe", "20", c.kind)
 			said := lineWith(res.stderr, "torture: deadlock")
-			t.Logf("exit code %d after %v: %s", res.code, res.took.Round(100*time.Millisecond), said)
-			expect.True(t, said != "" && res.code == tortureDeadlock,
-				"no deadlock: exit code %d, output %q\n%s", res.code, res.stdout, res.stderr)
+			expect.Figures(t, said != "" && res.code == tortureDeadlock,
+				"exit code %d after %v: %s; output %q\n%s", res.code, res.took.Round(100*time.Millisecond),
+				said, res.stdout, res.stderr)
 		})
 	}
 	t.Run("none", func(t *testing.T) {
@@ -113,12 +113,11 @@ func TestWindowsTortureDeadlocks(t *testing.T) {
 // A process whose sampler was ended while it had a thread suspended, as ExitProcess of that thread does,
 // continues and ends: the tool resumes the thread. If the tool does not learn of it, the process hangs.
 func TestWindowsSamplerEnded(t *testing.T) {
-	const hung = 124 // of swhost at its limit
 	for _, c := range []struct {
 		mistake string
 		code    int
 		limit   time.Duration
-	}{{"die", 7, time.Minute}, {"unseen", hung, 15 * time.Second}} {
+	}{{"die", 7, time.Minute}, {"unseen", hungCode, 15 * time.Second}} {
 		t.Run(c.mistake, func(t *testing.T) {
 			p := torture(t, c.mistake)
 			var res result
@@ -131,9 +130,9 @@ func TestWindowsSamplerEnded(t *testing.T) {
 				}
 			}
 			said := lineWith(res.stderr, "its sampler was ended")
-			t.Logf("exit code %d after %v: %s", res.code, res.took.Round(100*time.Millisecond), said)
-			expect.True(t, res.code == c.code && (said != "") == (c.code == 7),
-				"want exit code %d, and a message only with exit code 7; output %q\n%s", c.code, res.stdout, res.stderr)
+			expect.Figures(t, res.code == c.code && (said != "") == (c.code == 7),
+				"exit code %d after %v, want %d; it says %q, which only goes with 7; output %q\n%s", res.code,
+				res.took.Round(100*time.Millisecond), c.code, said, res.stdout, res.stderr)
 		})
 	}
 }

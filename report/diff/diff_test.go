@@ -55,8 +55,7 @@ func TestNoDifference(t *testing.T) {
 			alarms++
 		}
 	}
-	t.Logf("%d false differences in 400 comparisons", alarms)
-	expect.True(t, alarms <= 20, "%d false differences in 400 comparisons", alarms)
+	expect.Figures(t, alarms <= 20, "%d false differences in 400 comparisons", alarms)
 }
 
 // A regression is the first row, though the other machine is faster, and nothing else is
@@ -75,8 +74,7 @@ func TestRegression(t *testing.T) {
 			others++
 		}
 	}
-	t.Logf("found %d of 100, %d with others", found, others)
-	expect.True(t, found >= 95 && others <= 5, "found %d of 100, %d with others", found, others)
+	expect.Figures(t, found >= 95 && others <= 5, "found %d of 100, %d with others", found, others)
 }
 
 // A regression of 10 % is the first row in at least 9 of 10 comparisons. One case adds 10 % of the time of
@@ -114,8 +112,7 @@ func TestSmallRegression(t *testing.T) {
 					others++
 				}
 			}
-			t.Logf("found %d of 100, %d with others", found, others)
-			expect.True(t, found >= 90 && others <= 5, "found %d of 100, %d with others", found, others)
+			expect.Figures(t, found >= 90 && others <= 5, "found %d of 100, %d with others", found, others)
 		})
 	}
 }

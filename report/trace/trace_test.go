@@ -372,9 +372,9 @@ func TestBig(t *testing.T) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	p := tr.Profile()
-	t.Logf("%d MB in %v: %.0f MB/s, %d MB of memory, %d samples, %d stacks; %d notes", *big, took,
+	expect.Figures(t, m.Sys <= 200<<20 && p.Stats.Samples != 0,
+		"%d MB in %v: %.0f MB/s, %d MB of memory, %d samples, %d stacks; %d notes", *big, took,
 		float64(*big)/took.Seconds(), m.Sys>>20, p.Stats.Samples, len(p.Stacks), len(p.Stats.Notes))
-	expect.True(t, m.Sys <= 200<<20 && p.Stats.Samples != 0, "%d MB of memory", m.Sys>>20)
 }
 
 // Events of two threads are not in the order of time. A thread that wants to suspend the others while

@@ -60,10 +60,9 @@ func TestSleepersAreCheap(t *testing.T) {
 	expect.True(t, all == threads+1 && len(*gone) == 0 && r.Listing == 1,
 		"%d threads have come, %d gone, %d listings", all, len(*gone), r.Listing)
 	expect.Equal(t, visits, rests+int(all), "visits, %d of threads that rested", rests)
-	t.Logf("%d threads: %d calls of the kernel in ten seconds, %d in the next forty, %d in two minutes more",
+	expect.Figures(t, first <= 10*all+100 && quiet <= 400 && rest >= 1200+2*all && rest <= 1200+2*all*3+50,
+		"%d threads: %d calls of the kernel in ten seconds, %d in the next forty, %d in two minutes more",
 		all, first, quiet, rest)
-	expect.True(t, first <= 10*all+100 && quiet <= 400 && rest >= 1200+2*all && rest <= 1200+2*all*3+50,
-		"%d calls, %d, %d for %d threads", first, quiet, rest, all)
 }
 
 // A thread that has run since its last visit does not rest, however long it rested before and however soon it

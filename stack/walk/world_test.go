@@ -72,10 +72,11 @@ func TestCopiedWorlds(t *testing.T) {
 		must.Do(t, r.Err())
 		all.returns += w.Returns
 	}
-	t.Logf("%d samples of %d worlds, %d frames: %d whole (%.1f %%), gaps %v; by sp and ip alone %d whole; %d replaced returns", all.samples, *copiedWorlds, all.frames,
-		all.whole, 100*float64(all.whole)/float64(all.samples), all.gaps, all.blind, all.returns)
-	expect.True(t, all.samples >= 1000 && all.whole*100 >= all.samples*80 &&
-		all.blind*100 >= all.samples*10 && all.returns != 0, "too few are whole")
+	expect.Figures(t, all.samples >= 1000 && all.whole*100 >= all.samples*80 &&
+		all.blind*100 >= all.samples*10 && all.returns != 0,
+		"%d samples of %d worlds, %d frames: %d whole (%.1f %%), gaps %v; by sp and ip alone %d whole; %d replaced returns",
+		all.samples, *copiedWorlds, all.frames, all.whole, 100*float64(all.whole)/float64(all.samples),
+		all.gaps, all.blind, all.returns)
 }
 
 // watch walks the samples of a world. older means that the module table has no generated code yet.

@@ -288,6 +288,5 @@ func checkLines(t *testing.T, f *File, text uint32, dump string) {
 		}
 	}
 	flush()
-	t.Logf("%d bytes of code compared, %d wrong", checked, wrong)
-	expect.True(t, checked >= 10000, "only %d bytes compared", checked)
+	expect.Figures(t, checked >= 10000, "%d bytes of code compared, %d wrong", checked, wrong)
 }

@@ -34,6 +34,16 @@ func True(t testing.TB, ok bool, format string, values ...any) {
 	}
 }
 
+// Figures logs what a test has measured. It reports the same text as an error unless ok is true.
+func Figures(t testing.TB, ok bool, format string, values ...any) {
+	t.Helper()
+	if ok {
+		t.Logf(format, values...)
+	} else {
+		t.Errorf(format, values...)
+	}
+}
+
 // Contains reports the parts that are missing in s.
 func Contains(t testing.TB, s string, parts ...string) {
 	for _, part := range parts {

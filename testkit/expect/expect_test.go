@@ -15,6 +15,8 @@ func (e *errors) Helper() {}
 
 func (e *errors) Error(args ...any) { e.said = append(e.said, fmt.Sprint(args...)) }
 
+func (e *errors) Logf(string, ...any) {}
+
 func (e *errors) Errorf(format string, args ...any) { e.Error(fmt.Sprintf(format, args...)) }
 
 func TestExpect(t *testing.T) {
@@ -27,6 +29,8 @@ func TestExpect(t *testing.T) {
 	Equal(&e, struct{ N int }{1}, struct{ N int }{2})
 	True(&e, true, "right")
 	True(&e, false, "row %d is wrong", 3)
+	Figures(&e, true, "%d of %d", 9, 9)
+	Figures(&e, false, "%d of %d", 8, 9)
 	Contains(&e, "abc", "b", "d", "abc", "ac")
 	Slices(t, e.said, []string{
 		"row: got 20 (0x14), want 4 (0x4)",
@@ -34,6 +38,7 @@ func TestExpect(t *testing.T) {
 		"got 01 02, want 03",
 		"got {N:1}, want {N:2}",
 		"row 3 is wrong",
+		"8 of 9",
 		"\"d\" is missing in:\nabc",
 		"\"ac\" is missing in:\nabc",
 	})

@@ -88,6 +88,5 @@ func TestCommonRules(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d of %d rules, and %d of hooks", said, all, hooked)
-	expect.True(t, said >= all*9/10 && hooked >= 100, "%d of %d rules, and %d of hooks", said, all, hooked)
+	expect.Figures(t, said >= all*9/10 && hooked >= 100, "%d of %d rules, and %d of hooks", said, all, hooked)
 }

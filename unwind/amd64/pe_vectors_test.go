@@ -63,8 +63,8 @@ func TestPEParts(t *testing.T) {
 				}
 				return nil
 			})
-			t.Logf("amd64-%s: steps by part: %v, %d from a return address", file, parts, called)
-			expect.True(t, parts[PECode] != 0, "no step by unwind codes")
+			expect.Figures(t, parts[PECode] != 0, "amd64-%s: steps by part: %v, %d from a return address",
+				file, parts, called)
 			expect.True(t, called != 0 || file != "exec", "no step from a return address")
 		})
 	}
@@ -130,9 +130,8 @@ func TestFunctionRules(t *testing.T) {
 				}
 				return nil
 			})
-			t.Logf("%d of %d steps by rules, %d of them by Step too", byRule, all, single)
-			expect.True(t, single <= byRule && byRule <= all && byRule*100 >= all*least,
-				"too few, or too many")
+			expect.Figures(t, single <= byRule && byRule <= all && byRule*100 >= all*least,
+				"%d of %d steps by rules, %d of them by Step too", byRule, all, single)
 		})
 	}
 }
@@ -170,6 +169,5 @@ func TestPERefusals(t *testing.T) {
 		t.Logf("%s: %v, %v", v.ID, stop, res.Reason)
 		return nil
 	})
-	t.Logf("malformed: %d amd64 lines", n)
-	expect.True(t, n != 0, "no lines")
+	expect.Figures(t, n != 0, "malformed: %d amd64 lines", n)
 }

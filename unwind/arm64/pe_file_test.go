@@ -54,8 +54,7 @@ func TestStepThroughPEFile(t *testing.T) {
 				t.Skip("SKIPPED-CHECK: ", err)
 			}
 			must.True(t, err == nil && n != 0, "%v %v", n, err)
-			t.Logf("%s: %d points, %d wrong", file, points, wrong)
-			expect.True(t, wrong == 0, "%d of %d points are wrong", wrong, points)
+			expect.Figures(t, wrong == 0, "%s: %d points, %d wrong", file, points, wrong)
 		})
 	}
 }

@@ -284,8 +284,7 @@ func TestRandomCodes(t *testing.T) {
 				slow.Sp, stop2, fast.PC, fast.Sp)
 		}
 	}
-	t.Logf("%d sequences packed", packed)
-	expect.True(t, packed >= 1000, "too few sequences fit a rule")
+	expect.Figures(t, packed >= 1000, "%d sequences packed", packed)
 }
 
 var hotUnwinder = New()
