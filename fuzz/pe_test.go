@@ -223,10 +223,9 @@ func sameImage(t *testing.T, file, mapped *pe.File) {
 		len(file.Problems()) != 0 {
 		return
 	}
-	if !bytes.Equal(file.ExceptionDirectory(), mapped.ExceptionDirectory()) {
-		t.Fatalf("an exception directory of %d bytes, mapped %d", len(file.ExceptionDirectory()),
-			len(mapped.ExceptionDirectory()))
-	}
+	must.True(t, bytes.Equal(file.ExceptionDirectory(), mapped.ExceptionDirectory()),
+		"an exception directory of %d bytes, mapped %d", len(file.ExceptionDirectory()),
+		len(mapped.ExceptionDirectory()))
 	for i := range min(file.AMD64().Len(), someFunctions) {
 		fn := file.AMD64().Entry(i)
 		if a, b := file.AMD64().Check(fn), mapped.AMD64().Check(fn); (a == nil) != (b == nil) {

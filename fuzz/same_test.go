@@ -6,6 +6,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -41,9 +42,8 @@ func checkStep(t *testing.T, u, plain unwind.Walker, regs context.Registers, exa
 	}
 	at2.Regs = &again
 	stop2 := plain.Step(&at2, mem, nil, &f2)
-	if at.Exact != at2.Exact || at.Trust != at2.Trust || stop2 != stop || f2 != f || !same(again, now) {
-		t.Fatalf("with cache %v, %+v,\n%+v; without %v, %+v,\n%+v", stop, f, now, stop2, f2, again)
-	}
+	must.True(t, at.Exact == at2.Exact && at.Trust == at2.Trust && stop2 == stop && f2 == f &&
+		same(again, now), "with cache %v, %+v,\n%+v; without %v, %+v,\n%+v", stop, f, now, stop2, f2, again)
 	switch {
 	case stop != unwind.StopNone && (!now.Equal(&regs) || f.CFA != 0):
 		t.Fatalf("%v, but the registers changed", stop)
@@ -66,9 +66,8 @@ func checkWalk(t *testing.T, u, plain unwind.Walker, mods *module.Table, regs co
 	got := u.Walk(&at, mem, &b, out[:])
 	checkTime(t, begin)
 	want := plain.Walk(&at2, mem, &b, out2[:])
-	if got != want || at.Exact != at2.Exact || out != out2 || !same(first, second) {
-		t.Fatalf("with cache %d frames, %v; without %d, %v", got.N, got.Stop, want.N, want.Stop)
-	}
+	must.True(t, got == want && at.Exact == at2.Exact && out == out2 && same(first, second),
+		"with cache %d frames, %v; without %d, %v", got.N, got.Stop, want.N, want.Stop)
 	checkFrames(t, mods, out[:got.N], got.Stop)
 	if allocates(func() {
 		first = regs

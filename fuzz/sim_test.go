@@ -17,6 +17,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/vm"
 	"github.com/seedwalk/seedwalk/sim/worlds"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -219,9 +220,8 @@ func one(t *testing.T, w *sim.World, c *clr.Capture, truth []machine.Frame, room
 	}
 	out := make([]merge.Frame, room)
 	res := m.Merge(c, out)
-	if res.N < 0 || res.N > room || res.Probe > res.N || res.Doubtful > res.N {
-		t.Fatalf("%d frames of %d: %+v", res.N, room, res)
-	}
+	must.True(t, res.N >= 0 && res.N <= room && res.Probe <= res.N && res.Doubtful <= res.N,
+		"%d frames of %d: %+v", res.N, room, res)
 	for i := 1; i < res.N; i++ {
 		if out[i].Kind == unwind.KindGap && out[i-1].Kind == unwind.KindGap {
 			t.Fatalf("two gaps at %d: %+v", i, out[:res.N])

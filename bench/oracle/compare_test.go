@@ -248,10 +248,9 @@ func TestCompareNotices(t *testing.T) {
 			if tc.left != "" {
 				want[tc.left] = 1
 			}
-			if c.wrongs != tc.wrong || fmt.Sprint(c.left) != fmt.Sprint(want) {
-				t.Errorf("%d wrong, want %d; left out %v, want %v\n%s", c.wrongs, tc.wrong, c.left,
-					want, strings.Join(c.wrong, "\n"))
-			}
+			expect.True(t, c.wrongs == tc.wrong && fmt.Sprint(c.left) == fmt.Sprint(want),
+				"%d wrong, want %d; left out %v, want %v\n%s", c.wrongs, tc.wrong, c.left, want,
+				strings.Join(c.wrong, "\n"))
 		})
 	}
 }

@@ -215,10 +215,9 @@ func TestKeep(t *testing.T) {
 		tags[r.TID]++
 		copies--
 	})
-	if k.PID != pid || k.Dropped != dropped || copies != 0 || len(tags) != 2 || len(k.Damage) != 0 {
-		t.Errorf("process %d, want %d; %d dropped, want %d; %d copies lost; %d threads; damage %v", k.PID, pid,
-			k.Dropped, dropped, copies, len(tags), k.Damage)
-	}
+	expect.True(t, k.PID == pid && k.Dropped == dropped && copies == 0 && len(tags) == 2 &&
+		len(k.Damage) == 0, "process %d, want %d; %d dropped, want %d; %d copies lost; %d threads; damage %v",
+		k.PID, pid, k.Dropped, dropped, copies, len(tags), k.Damage)
 	st := must.Get(os.Stat(path))(t)
 	expect.True(t, st.Mode() == 0o600, "the file's mode is %v", st.Mode())
 }

@@ -83,9 +83,8 @@ func TestThreadInsteadOfProcess(t *testing.T) {
 	}
 	for _, outside := range []bool{false, true} {
 		r := attachable(&options.Options{PID: tid, Outside: outside})
-		if r == nil || r.What != fmt.Sprintf("it is a thread of process %d", os.Getpid()) {
-			t.Errorf("outside %v: %+v", outside, r)
-		}
+		expect.True(t, r != nil && r.What == fmt.Sprintf("it is a thread of process %d", os.Getpid()),
+			"outside %v: %+v", outside, r)
 	}
 }
 

@@ -136,10 +136,8 @@ func TestRecordDefaultsAndJSON(t *testing.T) {
 	var s jsonSummary
 	err := json.Unmarshal([]byte(errOut), &s)
 	must.True(t, err == nil, "%v in %q", err, errOut)
-	if code != 42 || s.ExitCode != 42 || s.Samples != 7 || s.Complete != 7 || s.Threads != 1 ||
-		len(s.Outputs) != 3 || len(s.Connected) != 1 {
-		t.Errorf("%d %+v", code, s)
-	}
+	expect.True(t, code == 42 && s.ExitCode == 42 && s.Samples == 7 && s.Complete == 7 && s.Threads == 1 &&
+		len(s.Outputs) == 3 && len(s.Connected) == 1, "%d %+v", code, s)
 	for _, n := range []string{"seedwalk.html", "seedwalk.pb.gz", "seedwalk.swrec"} {
 		_, err := os.Stat(filepath.Join(dir, n))
 		expect.Equal(t, err, nil)

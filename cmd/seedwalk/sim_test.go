@@ -130,18 +130,15 @@ func TestSimJSON(t *testing.T) {
 	}
 	d := simDecode(t, "--scenario", "heap", "--explore", "--trace", "--arch", "arm64")
 	s := d.Scenarios[0]
-	if len(d.Scenarios) != 1 || s.Name != "heap" || s.Rule == "" || s.Text == "" || s.Source == "" ||
-		s.Ends != "deadlock" || s.Arch != "arm64" {
-		t.Errorf("%+v", s)
-	}
+	expect.True(t, len(d.Scenarios) == 1 && s.Name == "heap" && s.Rule != "" && s.Text != "" &&
+		s.Source != "" && s.Ends == "deadlock" && s.Arch == "arm64", "%+v", s)
 	b := s.Broken
 	expect.True(t, b.Deadlocks != 0 && b.Exhausted &&
 		b.Interleavings == b.Done+b.Deadlocks+b.Faults+b.Endless, "%+v", b)
 	f := b.Found
-	if f.Outcome != "deadlock" || len(f.Cycle) != 3 || len(f.Graph.Nodes) != 3 || len(f.Graph.Edges) != 3 ||
-		len(f.Hash) != 16 || len(f.Trace) < f.Steps || f.Trace[0].Thread == "" {
-		t.Errorf("%+v", f)
-	}
+	expect.True(t, f.Outcome == "deadlock" && len(f.Cycle) == 3 && len(f.Graph.Nodes) == 3 &&
+		len(f.Graph.Edges) == 3 && len(f.Hash) == 16 && len(f.Trace) >= f.Steps && f.Trace[0].Thread != "",
+		"%+v", f)
 	k := s.Kept
 	expect.True(t, k.Found == nil && k.Done == k.Interleavings && k.Orders >= 1000, "%+v", k)
 	r := must.Get(rules.Find("heap"))(t)

@@ -41,9 +41,7 @@ func awaitText(t *testing.T, r *bufio.Reader, text string) string {
 	var b strings.Builder
 	for !strings.HasSuffix(b.String(), text) {
 		c, err := r.ReadByte()
-		if err != nil {
-			t.Fatalf("%v while waiting for %q after %q", err, text, b.String())
-		}
+		must.True(t, err == nil, "%v while waiting for %q after %q", err, text, b.String())
 		b.WriteByte(c)
 	}
 	return b.String()

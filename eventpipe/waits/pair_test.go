@@ -310,13 +310,10 @@ func TestList(t *testing.T) {
 	a.Read(bytes.NewReader(s.w.End().Bytes()))
 	a.Finish()
 	count, nanos := a.Total()
-	if len(a.Waits) != 3 || a.Unlisted != 97 || count != 100 || nanos != 5050*ms {
-		t.Errorf("%s; %d unlisted, %d of %d ms", show(a), a.Unlisted, count, nanos/ms)
-	}
+	expect.True(t, len(a.Waits) == 3 && a.Unlisted == 97 && count == 100 && nanos == 5050*ms,
+		"%s; %d unlisted, %d of %d ms", show(a), a.Unlisted, count, nanos/ms)
 	for i := range a.Waits {
-		if a.Waits[i].Nanos < 98*ms {
-			t.Errorf("%s", show(a))
-		}
+		expect.True(t, a.Waits[i].Nanos >= 98*ms, "%s", show(a))
 	}
 }
 

@@ -105,10 +105,8 @@ func TestFailedIsEmpty(t *testing.T) {
 		fail(&r)
 		expect.True(t, !r.OK() && r.Len() == 0 && r.Pos() == 3,
 			"%s: %v, %d bytes left at %d", name, r.fault, r.Len(), r.Pos())
-		if r.U8() != 0 || r.U64() != 0 || r.ULEB() != 0 || r.SLEB() != 0 || r.Bytes(1) != nil ||
-			r.CString(1) != nil || r.Pos() != 3 {
-			t.Errorf("%s: a failed reader went on", name)
-		}
+		expect.True(t, r.U8() == 0 && r.U64() == 0 && r.ULEB() == 0 && r.SLEB() == 0 && r.Bytes(1) == nil &&
+			r.CString(1) == nil && r.Pos() == 3, "%s: a failed reader went on", name)
 	}
 }
 

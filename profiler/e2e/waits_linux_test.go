@@ -50,10 +50,9 @@ func TestWaitsCommand(t *testing.T) {
 	r = seedwalk(t, "waits", "--output", again, keep)
 	expect.True(t, r.code == 0, "the kept trace: exit code %d\n%s", r.code, r.stderr)
 	a, b := readReport(t, live), readReport(t, again)
-	if a.Total != b.Total || a.Total.Waits < 4 || len(a.Waits) != len(b.Waits) || a.Events.Lost != 0 {
-		t.Errorf("live %+v, %d listed, %d events lost; from the file %+v, %d listed", a.Total, len(a.Waits),
-			a.Events.Lost, b.Total, len(b.Waits))
-	}
+	expect.True(t, a.Total == b.Total && a.Total.Waits >= 4 && len(a.Waits) == len(b.Waits) &&
+		a.Events.Lost == 0, "live %+v, %d listed, %d events lost; from the file %+v, %d listed", a.Total,
+		len(a.Waits), a.Events.Lost, b.Total, len(b.Waits))
 }
 
 // watch starts a program of waits, and seedwalk waits on it with a kept trace. It returns when the trace has
@@ -169,8 +168,6 @@ func TestWaitsTargetDies(t *testing.T) {
 	for i := range r.Waits {
 		states[r.Waits[i].State]++
 	}
-	if tool.wait() != 1 || told != 1 || len(r.Partial) != 1 || states["complete"] == 0 ||
-		states["still-open"] == 0 {
-		t.Errorf("%v, %v, partial %v\n%s", tool.err, states, r.Partial, tool.errs.String())
-	}
+	expect.True(t, tool.wait() == 1 && told == 1 && len(r.Partial) == 1 && states["complete"] != 0 &&
+		states["still-open"] != 0, "%v, %v, partial %v\n%s", tool.err, states, r.Partial, tool.errs.String())
 }

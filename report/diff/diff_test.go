@@ -127,9 +127,8 @@ func TestQuantile(t *testing.T) {
 			for x := quantile(p, n); x < 1000; x *= 1.001 {
 				tail += math.Exp(g-h) / math.Sqrt(n*math.Pi) * math.Pow(1+x*x*1.001/n, -(n+1)/2) * x / 1000
 			}
-			if tail/p < 0.8 || tail/p > 1.2 {
-				t.Errorf("%g degrees of freedom: P(T > %.3f) = %.3g, want %g", n, quantile(p, n), tail, p)
-			}
+			expect.True(t, tail/p >= 0.8 && tail/p <= 1.2,
+				"%g degrees of freedom: P(T > %.3f) = %.3g, want %g", n, quantile(p, n), tail, p)
 		}
 	}
 }
@@ -172,10 +171,8 @@ func TestDifferentPrograms(t *testing.T) {
 		var text strings.Builder
 		r.WriteText(&text, "nanoseconds", 3, false)
 		warns := strings.Contains(text.String(), "warning")
-		if math.Abs(r.Common-c.common) > 0.02 || !strings.Contains(text.String(), c.want) ||
-			warns != (c.common == 0) {
-			t.Errorf("%v\n%s", r.Common, text.String())
-		}
+		expect.True(t, math.Abs(r.Common-c.common) <= 0.02 && strings.Contains(text.String(), c.want) &&
+			warns == (c.common == 0), "%v\n%s", r.Common, text.String())
 	}
 }
 

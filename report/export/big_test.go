@@ -76,9 +76,7 @@ func TestBigPage(t *testing.T) {
 	dom, log := b.Load(t, []byte(strings.Replace(string(written(t, WriteHTML, p)), "</body>", script, 1)), "")
 	_, dom, _ = strings.Cut(dom, `<pre class="answer">`)
 	got, _, _ := strings.Cut(dom, "</pre>")
-	if !strings.HasPrefix(got, fmt.Sprintf("true true %d ", p.Stats.Samples)) ||
-		strings.Contains(log, "CONSOLE") {
-		t.Errorf("%s\n%s", html.UnescapeString(got), log)
-	}
+	expect.True(t, strings.HasPrefix(got, fmt.Sprintf("true true %d ", p.Stats.Samples)) &&
+		!strings.Contains(log, "CONSOLE"), "%s\n%s", html.UnescapeString(got), log)
 	t.Logf("nodes, tree, samples, milliseconds: %s", got)
 }

@@ -206,10 +206,9 @@ func TestForms(t *testing.T) {
 				if got := lines(p); !slices.Equal(got, want) {
 					t.Errorf("%+v:\n%s", o, strings.Join(got, "\n"))
 				}
-				if p.Runtime != ".NET 9.0.5" || len(p.Samples) != 4 || timed(p) != wantTimed ||
-					p.Check() != nil {
-					t.Errorf("%+v: %q, %d samples, %s, %v", o, p.Runtime, len(p.Samples), timed(p), p.Check())
-				}
+				expect.True(t, p.Runtime == ".NET 9.0.5" && len(p.Samples) == 4 && timed(p) == wantTimed &&
+					p.Check() == nil, "%+v: %q, %d samples, %s, %v", o, p.Runtime, len(p.Samples), timed(p),
+					p.Check())
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -317,9 +318,8 @@ func symbolOf(f *elf.File, name string) (elf.Symbol, bool) {
 func (p *stepped64) judge(t *testing.T, points int, least float64) {
 	note(t, &p.Tally)
 	share := float64(p.Right) / float64(max(1, p.Points))
-	if p.SureWrong > 0 || p.Points < points || share < least {
-		t.Errorf("%.4f right; wrong without doubt:\n%s", share, Worst(p.Bad, 30))
-	}
+	expect.True(t, p.SureWrong == 0 && p.Points >= points && share >= least,
+		"%.4f right; wrong without doubt:\n%s", share, Worst(p.Bad, 30))
 	t.Logf("doubtful and wrong:\n%sends:\n%s", Worst(p.Doubts, 20), Worst(p.Ends, 20))
 }
 

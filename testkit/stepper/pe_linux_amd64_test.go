@@ -10,6 +10,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -123,9 +124,8 @@ func (b *build) stepImage(t *testing.T, source, tables string, guess bool, least
 	must.Do(t, Run(cmd, o, j.Visit))
 	note(t, &j.Tally)
 	share := float64(j.Complete+j.Right) / float64(max(1, j.Points))
-	if j.SureWrong > 0 || j.Points < enough || share < least {
-		t.Errorf("%.4f right; wrong without doubt:\n%s", share, Worst(j.Bad, 30))
-	}
+	expect.True(t, j.SureWrong == 0 && j.Points >= enough && share >= least,
+		"%.4f right; wrong without doubt:\n%s", share, Worst(j.Bad, 30))
 	if len(j.Ends)+len(j.Doubts) > 0 {
 		t.Logf("ends:\n%sdoubtful and wrong:\n%s", Worst(j.Ends, 12), Worst(j.Doubts, 12))
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -133,9 +134,7 @@ func stepped(source string, least int) func(*testing.T, *build) {
 		j := NewJudge()
 		must.Do(t, Run(exec.Command(bin), options(bin), j.Visit))
 		note(t, &j.Tally)
-		if j.SureWrong > 0 || j.Points < least {
-			t.Errorf("wrong without doubt:\n%s", Worst(j.Bad, 30))
-		}
+		expect.True(t, j.SureWrong == 0 && j.Points >= least, "wrong without doubt:\n%s", Worst(j.Bad, 30))
 		if len(j.Ends) > 0 {
 			t.Logf("ends:\n%s", Worst(j.Ends, 12))
 		}

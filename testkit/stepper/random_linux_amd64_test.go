@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -179,9 +180,7 @@ func stepFew(t *testing.T, bin string) {
 	j.Guess = true // for what runs before main without unwind data, and whole builds without
 	must.Do(t, Run(exec.Command(bin), o, j.Visit))
 	note(t, &j.Tally)
-	if j.SureWrong > 0 || j.Points < 1000 {
-		t.Errorf("wrong without doubt:\n%s", Worst(j.Bad, 30))
-	}
+	expect.True(t, j.SureWrong == 0 && j.Points >= 1000, "wrong without doubt:\n%s", Worst(j.Bad, 30))
 	if len(j.Doubts) > 0 || len(j.Ends) > 0 {
 		t.Logf("doubtful and wrong:\n%sends:\n%s", Worst(j.Doubts, 4), Worst(j.Ends, 4))
 	}
@@ -226,9 +225,8 @@ func TestBlind(t *testing.T) {
 		o.Entry, j.Blind = true, true
 		must.Do(t, Run(exec.Command(bin), o, j.Visit))
 		note(t, &j.Tally)
-		if j.SureWrong+j.Doubtful > 0 || j.Complete*5 < j.Points*2 {
-			t.Errorf("wrong:\n%s%sends:\n%s", Worst(j.Bad, 30), Worst(j.Doubts, 4), Worst(j.Ends, 4))
-		}
+		expect.True(t, j.SureWrong+j.Doubtful == 0 && j.Complete*5 >= j.Points*2, "wrong:\n%s%sends:\n%s",
+			Worst(j.Bad, 30), Worst(j.Doubts, 4), Worst(j.Ends, 4))
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -142,9 +143,8 @@ func TestStepFromBeginning(t *testing.T) {
 			at, b := stateOf(&r, false), unwind.Bounds{Follow: true}
 			var f unwind.Frame
 			stop := u.Step(&at, s.Window(), &b, &f)
-			if (stop == unwind.StopNone) != c.ok {
-				t.Fatalf("%v, SP %#x by %v", stop, at.Regs.AMD64.SP(), at.Trust)
-			}
+			must.True(t, (stop == unwind.StopNone) == c.ok, "%v, SP %#x by %v", stop, at.Regs.AMD64.SP(),
+				at.Trust)
 			if got := &at.Regs.AMD64; c.ok &&
 				(got.RIP != codeCall || got.SP() != sp0+0x30 || at.Trust != unwind.TrustCode ||
 					got.FP() != s.Word(sp0+0x20) || !known(got, context.RBP) ||

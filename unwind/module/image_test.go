@@ -114,10 +114,8 @@ func mingwFrame() []byte {
 func TestLoadPE(t *testing.T) {
 	path := writePE(t, 0x8664, mingwFrame())
 	m := LoadPE(7, path, peTestLoad, 0)
-	if m.Err != nil || m.PE == nil || m.ID != 7 || m.Start != peTestLoad || m.End != peTestLoad+0x3000 ||
-		m.Bias != peTestLoad || m.BuildID != "" {
-		t.Fatalf("%+v", m)
-	}
+	must.True(t, m.Err == nil && m.PE != nil && m.ID == 7 && m.Start == peTestLoad &&
+		m.End == peTestLoad+0x3000 && m.Bias == peTestLoad && m.BuildID == "", "%+v", m)
 	must.True(t, m.CFI != nil, "the .eh_frame of a PE image is not loaded")
 	for rva, want := range map[uint64]cfi.Reason{0x2000: cfi.None, 0x203f: cfi.None,
 		0x2040: cfi.NoInfo, 0x1fff: cfi.NoInfo} {

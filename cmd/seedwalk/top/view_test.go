@@ -58,9 +58,8 @@ func TestTopLateTick(t *testing.T) {
 	l.take(workload(1e9, 5e6))
 	first := l.last.at
 	l.take(workload(2e9, 5e6))
-	if first.IsZero() || l.last.at != first || l.shown != nil {
-		t.Errorf("a view of %v", l.last.at.Sub(first))
-	}
+	expect.True(t, !first.IsZero() && l.last.at == first && l.shown == nil, "a view of %v",
+		l.last.at.Sub(first))
 }
 
 // TestTopShort: a recording that ends before the second tick has one view, of all its time.
