@@ -1,12 +1,15 @@
 package amd64
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/testkit/walktest"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 var lab = walktest.Lab{
@@ -56,3 +59,123 @@ func TestWalks(t *testing.T) {
 func BenchmarkWalk(b *testing.B)     { lab.BenchmarkWalk(b, 128) }
 func BenchmarkRecorded(b *testing.B) { lab.BenchmarkRecorded(b) }
 func BenchmarkGuess(b *testing.B)    { lab.BenchmarkGuess(b) }
+
+const (
+	textBias  = walktest.TextBias
+	textLo    = walktest.TextLo
+	fnSize    = walktest.FnSize
+	stackLow  = walktest.StackLow
+	stackSize = walktest.StackSize
+	sp0       = walktest.SP0
+	jitLo     = walktest.JitLo
+	jitHi     = walktest.JitHi
+	jitIP     = walktest.JitIP
+)
+
+type (
+	fn    = walktest.Fn
+	stack = walktest.Stack
+)
+
+var newStack, at = walktest.NewStack, walktest.At
+
+// makeTable loads functions into a module at textBias, one after another from
+// textLo, with a managed range beside it.
+func makeTable(tb testing.TB, gen uint32, fns ...fn) *module.Table {
+	tb.Helper()
+	// The module is a function longer than its unwind data.
+	end := uint64(textBias + textLo + (len(fns)+1)*fnSize)
+	m := module.Module{Start: textBias, End: end, Bias: textBias,
+		CFI: walktest.CFI(tb, context.ArchAMD64, fns...)}
+	return module.NewTable(gen, []module.Module{m}, []memory.Range{{Start: jitLo, End: jitHi}})
+}
+
+// from returns a window on the stack from addr upwards.
+func from(s *stack, addr uint64) *memory.Window {
+	return memory.New(memory.Run{Addr: addr, Data: s.Data[addr-stackLow:]})
+}
+
+// beside returns a window in which the stack is not the hot run.
+func beside(s *stack) *memory.Window {
+	return memory.New(memory.Run{Addr: stackLow, Data: s.Data},
+		memory.Run{Addr: 2 * stackLow, Data: make([]byte, 2*stackSize)})
+}
+
+// start returns registers with a value of its own in each.
+func start(ip, sp uint64) Registers {
+	r := Registers{RIP: ip, Known: context.AMD64All}
+	for i := range r.GPR {
+		r.GPR[i] = 0x2222_0000 + uint64(i)
+	}
+	r.GPR[context.RSP] = sp
+	return r
+}
+
+// unwinder returns an unwinder that has used all its storage in an earlier step, so that tests notice code
+// that reads what it has not written.
+func unwinder(t *module.Table) *Unwinder {
+	u := New()
+	u.follower = follower{goal: 1, sp: 1, fp: 1, fpOK: true, measure: true, ok: true, returns: 1, torn: true,
+		calls: true, prove: true, called: true}
+	u.SetTable(t)
+	return u
+}
+
+// stateOf is a frame in registers of this architecture.
+func stateOf(r *Registers, exact bool) (s unwind.State) {
+	regs := context.FromAMD64(*r)
+	return unwind.State{Regs: &regs, Exact: exact, Trust: unwind.TrustContext}
+}
+
+// stepOf makes a step from r and leaves the caller in r. u.by is how the caller was
+// found.
+func stepOf(u *Unwinder, r *Registers, exact bool, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) (bool, unwind.Stop) {
+	s := stateOf(r, exact)
+	stop := u.Step(&s, mem, b, f)
+	*r = s.Regs.AMD64
+	return s.Exact, stop
+}
+
+// walkOf walks from r, found by trust, and leaves the frame where the walk
+// stopped in r.
+func walkOf(u *Unwinder, r *Registers, exact bool, trust unwind.Trust, mem *memory.Window, b *unwind.Bounds,
+	out []unwind.Frame) (int, bool, unwind.Stop) {
+	s := stateOf(r, exact)
+	s.Trust = trust
+	res := u.Walk(&s, mem, b, out)
+	*r = s.Regs.AMD64
+	return res.N, s.Exact, res.Stop
+}
+
+// begin makes s an interrupted frame in registers r, for benchmarks: it copies
+// no more than they must.
+func begin(s *unwind.State, r *Registers, exact bool) {
+	s.Regs.AMD64 = *r // apart from the others: together they would be copied twice
+	s.Regs.Arch, s.Exact, s.Trust = context.ArchAMD64, exact, unwind.TrustContext
+}
+
+func newCached() walktest.Walker { return New() }
+
+// BenchmarkStep is one warm step per kind of rule.
+func BenchmarkStep(b *testing.B) {
+	for _, e := range effects {
+		if e.stop != unwind.StopNone {
+			continue
+		}
+		b.Run(fmt.Sprintf("%d/%s", e.kind, e.name), func(b *testing.B) {
+			u, s, r := unwinder(makeTable(b, 1, fn{Program: e.program, Signal: e.signal}, fn{})), newStack(),
+				start(at(0), sp0)
+			e.prepare(s, &r)
+			mem := s.Window()
+			var f unwind.Frame
+			from := unwind.State{Regs: new(context.Registers)}
+			for b.Loop() {
+				begin(&from, &r, true)
+				if stop := u.Step(&from, mem, nil, &f); stop != unwind.StopNone {
+					b.Fatal(stop)
+				}
+			}
+		})
+	}
+}

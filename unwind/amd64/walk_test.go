@@ -1,12 +1,19 @@
 package amd64
 
 import (
+	"bytes"
+	"encoding/binary"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/testkit/elfasm"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/walktest"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // A thread interrupted in managed code has no unmanaged frame to walk.
@@ -90,4 +97,69 @@ func TestSignalChainIsLimited(t *testing.T) {
 	n, _, stop := walkOf(u, &r, true, unwind.TrustContext, newStack().Window(),
 		&unwind.Bounds{MaxSteps: 200}, out)
 	expect.True(t, n == 200 && stop == unwind.Limit, "%d frames, %v", n, stop)
+}
+
+// TestOutsideInterrupted: a frame that a signal interrupted outside all known code is doubtful,
+// except after a call through a null pointer.
+func TestOutsideInterrupted(t *testing.T) {
+	for ip, want := range map[uint64]unwind.Trust{0x10: unwind.TrustCFI, nullPage: unwind.TrustOutside} {
+		u, s := unwinder(makeTable(t, 1, fn{Program: []byte{0x0e, 16}, Signal: true})), newStack()
+		s.Set(sp0+8, ip)
+		all, f := context.FromAMD64(start(at(0), sp0)), unwind.Frame{}
+		state := unwind.Interrupted(&all)
+		stop := u.Step(&state, s.Window(), nil, &f)
+		expect.True(t, stop == unwind.StopNone && state.Exact && state.Trust == want,
+			"%#x: %v, exact %v by %v, want %v", ip, stop, state.Exact, state.Trust, want)
+	}
+}
+
+// TestSideNull: a return address of 0 is no frame, by whatever row, unless a signal has
+// interrupted a call to 0.
+func TestSideNull(t *testing.T) {
+	for _, signal := range []bool{false, true} {
+		want := unwind.NullReturn
+		if signal {
+			want = unwind.StopNone
+		}
+		u, s := unwinder(makeTable(t, 1, fn{Program: []byte{0x0c, 10, 16}, Signal: signal})), newStack()
+		r := start(at(0), sp0)
+		r.GPR[context.R10] = sp0
+		s.Set(sp0+8, 0)
+		var f unwind.Frame
+		_, stop := stepOf(u, &r, true, s.Window(), nil, &f)
+		expect.True(t, stop == want, "signal %v: %v, want %v", signal, stop, want)
+	}
+}
+
+// A walk continues on another stack at a function that keeps its caller's stack
+// pointer in RBP: rustc's stacker, gcc's -fsplit-stack.
+func TestLeavesStack(t *testing.T) {
+	sp := cat([]byte{0x12, dwarfRSP}, binary.AppendUvarint(nil, walktest.Apart/8)) // def_cfa_sf: -Apart
+	table := makeTable(t, 1,
+		fn{Program: []byte{0x0e, 16}},
+		fn{Program: []byte{0x0c, dwarfRBP, 16, 0x80 | dwarfRBP, 2}},
+		fn{Program: []byte{0x0f, 2, cfi.DW_OP_breg0 + dwarfRBP, 16, 0x80 | dwarfRBP, 2}},
+		fn{Program: []byte{0x0c, dwarfRBP, 16, 0x80 | dwarfRBP, 2, 0x10, 3,
+			2, cfi.DW_OP_plus_uconst, 8}}, // rbx at CFA + 8
+		fn{Program: []byte{0x0e, 16, 0x16, dwarfRSP, 2, cfi.DW_OP_breg0 + dwarfRBP, 16, 0x10, dwarfRA, 2,
+			cfi.DW_OP_breg0 + dwarfRBP, 8,
+			0x10, dwarfRBP, 2, cfi.DW_OP_breg0 + dwarfRBP, 0}},
+		fn{Program: sp})
+	code := bytes.Repeat([]byte{0x90}, walktest.LeavingFns*fnSize)
+	for i := range walktest.LeavingFns {
+		code[i*fnSize+0x10-5] = 0xe8
+	}
+	f := must.Get(elf.New(elfasm.Code(elfasm.AMD64, textLo, code), "code"))(t)
+	m := *table.At(0)
+	m.ELF, m.Image = f, nil
+	l := walktest.Leaving{
+		New: newCached, At: at, Managed: jitIP,
+		Table: module.NewTable(1, []module.Module{m}, table.Managed()),
+		Registers: func(ip, sp, fp uint64) context.Registers {
+			r := start(ip, sp)
+			r.GPR[context.RBP] = fp
+			return context.FromAMD64(r)
+		},
+	}
+	l.Run(t)
 }

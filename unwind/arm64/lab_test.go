@@ -1,13 +1,19 @@
 package arm64
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/testkit/elfasm"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/walktest"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // labCode is code without unwind data, of each kind that the walker knows.
@@ -82,3 +88,173 @@ func TestUnwindCodesDoNotAllocate(t *testing.T) {
 func BenchmarkWalk(b *testing.B)     { lab.BenchmarkWalk(b, 100) }
 func BenchmarkRecorded(b *testing.B) { lab.BenchmarkRecorded(b) }
 func BenchmarkGuess(b *testing.B)    { lab.BenchmarkGuess(b) }
+
+const (
+	textBias  = walktest.TextBias
+	textLo    = walktest.TextLo
+	fnSize    = walktest.FnSize
+	codeLo    = textBias + 0x8000 // code without unwind data
+	codeCall  = codeLo + 0x804    // a believable return address
+	stackLow  = walktest.StackLow
+	stackSize = walktest.StackSize
+	sp0       = walktest.SP0
+	jitLo     = walktest.JitLo
+	jitHi     = walktest.JitHi
+	jitIP     = walktest.JitIP
+)
+
+type (
+	fn    = walktest.Fn
+	stack = walktest.Stack
+)
+
+var newStack, at = walktest.NewStack, walktest.At
+
+// makeTable loads functions into a module at textBias, one after another from
+// textLo, and code without unwind data at codeLo, with a managed range beside.
+func makeTable(tb testing.TB, code []uint32, fns ...fn) *module.Table {
+	tb.Helper()
+	m := module.Module{Start: textBias, End: textBias + 0x10000, Bias: textBias, ELF: image(tb, code),
+		CFI: walktest.CFI(tb, context.ArchARM64, fns...)}
+	return module.NewTable(1, []module.Module{m}, []memory.Range{{Start: jitLo, End: jitHi}})
+}
+
+// image is an ELF file whose code at codeLo is code, with a call in front of
+// codeCall.
+func image(tb testing.TB, code []uint32) *elf.File {
+	tb.Helper()
+	text := make([]byte, 0x1000)
+	for i, w := range code {
+		binary.LittleEndian.PutUint32(text[4*i:], w)
+	}
+	binary.LittleEndian.PutUint32(text[codeCall-4-codeLo:], 0x94000000)
+	return must.Get(elf.New(elfasm.Code(elfasm.ARM64, codeLo-textBias, text), "code"))(tb)
+}
+
+// unwinder returns an unwinder that has used all its storage in an earlier step, so that tests notice code
+// that reads what it has not written.
+func unwinder(t *module.Table) *Unwinder {
+	u := New()
+	u.follower = follower{goal: 1, uncalled: true, sp: 1, ok: true, returns: 1, torn: true}
+	u.SetTable(t)
+	return u
+}
+
+// start returns registers with a value of its own in each.
+func start(pc, sp uint64) Registers {
+	r := Registers{PC: pc, Sp: sp, Known: 1<<31 - 1 | 0xff<<32}
+	for i := range r.X {
+		r.X[i] = 0x2222_0000 + uint64(i)
+	}
+	for i := range r.D {
+		r.D[i] = 0x3333_0000 + uint64(i)
+	}
+	r.X[regLR] = codeCall
+	return r
+}
+
+// stateOf is a frame in registers of this architecture.
+func stateOf(r *Registers, exact bool) (s unwind.State) {
+	regs := context.FromARM64(*r)
+	return unwind.State{Regs: &regs, Exact: exact, Trust: unwind.TrustContext}
+}
+
+// stepOf makes a step from r and leaves the caller in r. u.by is how the caller was
+// found.
+func stepOf(u *Unwinder, r *Registers, exact bool, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) (bool, unwind.Stop) {
+	s := stateOf(r, exact)
+	stop := u.Step(&s, mem, b, f)
+	*r = s.Regs.ARM64
+	return s.Exact, stop
+}
+
+// walkOf walks from r, found by trust, and leaves the frame where the walk
+// stopped in r.
+func walkOf(u *Unwinder, r *Registers, exact bool, trust unwind.Trust, mem *memory.Window, b *unwind.Bounds,
+	out []unwind.Frame) (int, bool, unwind.Stop) {
+	s := stateOf(r, exact)
+	s.Trust = trust
+	res := u.Walk(&s, mem, b, out)
+	*r = s.Regs.ARM64
+	return res.N, s.Exact, res.Stop
+}
+
+// begin makes s an interrupted frame in registers r, for benchmarks: it copies
+// no more than they must.
+func begin(s *unwind.State, r *Registers, exact bool) {
+	s.Regs.ARM64 = *r // apart from the others: together they would be copied twice
+	s.Regs.Arch, s.Exact, s.Trust = context.ArchARM64, exact, unwind.TrustContext
+}
+
+// leaveOf runs one way of leaving a frame on r.
+func leaveOf(r *Registers, exact bool, leave func(s *unwind.State) (bool, unwind.Stop)) (bool, unwind.Stop) {
+	s := stateOf(r, exact)
+	exact, stop := leave(&s)
+	*r = s.Regs.ARM64
+	return exact, stop
+}
+
+func newCached() walktest.Walker { return New() }
+
+// BenchmarkStep is one warm step per kind of rule.
+func BenchmarkStep(b *testing.B) {
+	for _, e := range cfiEffects {
+		if e.stop != unwind.StopNone {
+			continue
+		}
+		b.Run(e.kind.String()+"/"+e.name, func(b *testing.B) {
+			u, s, r := unwinder(makeTable(b, nil, fn{Program: e.program, Signal: e.signal}, fn{})),
+				newStack(), start(at(0), sp0)
+			if e.prepare != nil {
+				e.prepare(s, &r)
+			}
+			mem := s.Window()
+			var f unwind.Frame
+			from := unwind.State{Regs: new(context.Registers)}
+			for b.Loop() {
+				begin(&from, &r, !e.ret)
+				if stop := u.Step(&from, mem, nil, &f); stop != unwind.StopNone {
+					b.Fatal(stop)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkUndo is one run of unwind codes, and the rule made from them.
+func BenchmarkUndo(b *testing.B) {
+	codes := []byte{0xe1, 0xe6, 0xd8, 0x0a, 0xe6, 0xe6, 0xe6, 0xc8, 0x02, 0x8b, 0xfc, 0xe4}
+	u, mem := New(), testStack()
+	f, from := unwind.Frame{}, unwind.State{Regs: new(context.Registers)}
+	b.Run("codes", func(b *testing.B) {
+		for b.Loop() {
+			regs := testRegs()
+			begin(&from, &regs, true)
+			if _, stop := u.runCodes(codes, &from, mem, &unbounded, &f); stop != unwind.StopNone {
+				b.Fatal(stop)
+			}
+		}
+	})
+	b.Run("compile", func(b *testing.B) {
+		for b.Loop() {
+			u.undo.compile()
+			must.True(b, u.undo.codes(codes) == undone, "refused")
+			if _, ok := u.undo.pack(0); !ok {
+				b.Fatal("does not fit")
+			}
+		}
+	})
+	b.Run("rule", func(b *testing.B) {
+		u.undo.compile()
+		u.undo.codes(codes)
+		r, _ := u.undo.pack(0)
+		for b.Loop() {
+			regs := testRegs()
+			begin(&from, &regs, true)
+			if stop := u.stepSlots(&r, &from, mem, &unbounded, &f); stop != unwind.StopNone {
+				b.Fatal(stop)
+			}
+		}
+	})
+}
