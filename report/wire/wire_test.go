@@ -50,34 +50,7 @@ func every() []Message {
 
 func write(w *Writer, ms []Message) {
 	for _, m := range ms {
-		switch m := m.(type) {
-		case *Hello:
-			w.Hello(m)
-		case *Module:
-			w.Module(m)
-		case *Method:
-			w.Method(m)
-		case *Line:
-			w.Line(m)
-		case *Thread:
-			w.Thread(m)
-		case *Usage:
-			w.Usage(m)
-		case *Dropped:
-			w.Dropped(m)
-		case *Sample:
-			w.Sample(m)
-		case *Stats:
-			w.Stats(m.Key, m.Value)
-		case *Note:
-			w.Note(m.Text)
-		case *Bye:
-			w.Bye(m.Reason)
-		case *GapName:
-			w.GapName(m.Code, m.Name)
-		case *Event:
-			w.Event(m)
-		}
+		w.Message(m)
 	}
 }
 
