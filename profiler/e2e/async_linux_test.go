@@ -128,8 +128,8 @@ func TestAsyncCallers(t *testing.T) {
 		r := record(t, "--async --rate 999 --quiet",
 			on(t, runtime, "Requests", "4", fmt.Sprint(*asyncSeconds))...)
 		j, late := judgeAsync(t, r.jsonProfile, readAsyncTruth(r.stdout)), lateAsync(t, r)
-		// Of at least 500, at most 1 % are early, 0.1 % and two are wrong, and 10 % lack callers without being
-		// late. Half are right.
+		// Of at least 500, at most 1 % are early, 0.1 % and two are wrong, and 10 % lack callers without
+		// being late. Half are right.
 		all := j.right + j.early + j.wrong + j.missing
 		expect.Figures(t, all >= 500 && 100*j.early <= all && 1000*j.wrong <= all+2000 &&
 			10*(j.missing-late) <= all && 2*j.right >= all, "%v", &j)

@@ -131,7 +131,7 @@ func (r result) ok(t *testing.T) {
 	must.True(t, r.code == 0, "%s: exit code %d\n%s%s", r.command, r.code, r.stdout, r.stderr)
 }
 
-// ends fails the test unless the command ended with this exit code and its output, all of it or one of the two,
+// ends fails the test unless the command ended with this exit code and its output, all of it or one stream,
 // has each of the texts.
 func (r result) ends(t *testing.T, code int, output string, texts ...string) {
 	t.Helper()
