@@ -16,7 +16,7 @@ func TestCapture(t *testing.T) {
 	out, errOut, code, _ := tool(t, "capture", "--rate", "500", "--output", path, "--", "sh", "-c",
 		"sleep 0.3; echo done; exit 7")
 	if strings.Contains(errOut, "no stack was taken") {
-		t.Skip("SKIPPED-CHECK: this machine lets no process be looked at: " + errOut)
+		t.Skip("SKIPPED-CHECK: this machine permits no process to be read: " + errOut)
 	}
 	expect.True(t, code == 7 && out == "done\n" && strings.Count(errOut, "\n") == 1,
 		"exit code %d, stdout %q, stderr %q", code, out, errOut)

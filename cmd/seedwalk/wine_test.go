@@ -115,7 +115,7 @@ func TestWineSameAsLinux(t *testing.T) {
 	wineTool(t, ".", nil, "version")
 	core := repo(t, ".cache/dotnet-2.2.2-win/package/shared/Microsoft.NETCore.App/2.2.2/coreclr.dll")
 	if _, err := os.Stat(core); err != nil {
-		t.Log("SKIPPED-CHECK: no .NET runtime of Windows; the tool itself is looked at instead")
+		t.Log("SKIPPED-CHECK: no .NET runtime of Windows; the tool itself is checked instead")
 		core = windowsTool(t)
 	}
 	dir := tinyFolder(t, tinyRow)

@@ -27,13 +27,13 @@ func (p *Process) idle() string {
 	rounds, engine := p.counters[wire.StatEngine+"rounds"]
 	switch {
 	case p.counters[wire.StatEngine+"hidden"] > 0:
-		return where + "has threads that the kernel does not permit to be looked at"
+		return where + "has threads that the kernel does not permit seedwalk to read"
 	case p.clock != nil:
 		return where + p.unsampled()
 	case !engine, strings.HasPrefix(p.farewell, "the process ended"):
 		return ""
 	}
-	return fmt.Sprintf("%swas looked at %d times, and none of its threads ran or could be read",
+	return fmt.Sprintf("%swas polled %d times, and none of its threads ran or could be read",
 		where, rounds)
 }
 

@@ -22,11 +22,11 @@ func TestIdle(t *testing.T) {
 	}{
 		{"a library", nil, nil, "", ""},
 		{"the process ended", map[string]uint64{"probe_rounds": 0}, nil, "the process ended.", ""},
-		{"nothing looked at", map[string]uint64{"probe_rounds": 9}, nil, "stopped", "looked at 9 times"},
+		{"no thread ran", map[string]uint64{"probe_rounds": 9}, nil, "stopped", "polled 9 times"},
 		{"not permitted", map[string]uint64{"probe_rounds": 9, "probe_visits": 3, "probe_hidden": 3}, nil,
 			"stopped", "does not permit"},
 		{"nothing ran", map[string]uint64{"probe_rounds": 9, "probe_visits": 3}, nil,
-			"stopped", "looked at 9 times"},
+			"stopped", "polled 9 times"},
 		{"nearly no time", nil, []*wire.Usage{usageOf(1, 3, 0, 0), usageOf(0, 3, 0, 0)}, "the process ended.",
 			"process 7 (app) used 3ms of processor time while it was recorded, less than the 10ms between two samples"},
 		{"time by cause", nil, []*wire.Usage{usageOf(1, 1200, 0, wire.CauseStartup), usageOf(2, 7, 0, 0),

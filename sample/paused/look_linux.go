@@ -77,9 +77,9 @@ func lookAt(pid int, tids []int, keep bool) (*Snapshot, error) {
 	return l, nil
 }
 
-// Open prepares to walk stacks that threads of a process have copied. It stops no thread. It returns ErrOther
-// if the process does not have the number own for itself, and ErrYounger if it started later than opened, a
-// time of its monotonic clock in nanoseconds.
+// Open prepares to walk stacks that threads of a process have copied. It stops no thread. own is the PID that
+// the process sees for itself, and opened is a time of its monotonic clock in nanoseconds. Open returns
+// ErrOther if the process has another PID, and ErrYounger if the process started after opened.
 func Open(pid int, own uint32, opened uint64) (*Process, error) {
 	if err := lookable(pid); err != nil {
 		return nil, err
@@ -253,7 +253,7 @@ func Denied(pid int) error {
 	}
 	scope, _ := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
 	if s := strings.TrimSpace(string(scope)); s != "" && s != "0" {
-		return fmt.Errorf("process %d may not be looked at, since kernel.yama.ptrace_scope is %s: run seedwalk as root, or sysctl kernel.yama.ptrace_scope=0", pid, s)
+		return fmt.Errorf("process %d cannot be read, because kernel.yama.ptrace_scope is %s: run seedwalk as root, or sysctl kernel.yama.ptrace_scope=0", pid, s)
 	}
-	return fmt.Errorf("process %d may not be looked at: seedwalk needs CAP_SYS_PTRACE for it (docker run --cap-add SYS_PTRACE), and a seccomp filter that allows ptrace", pid)
+	return fmt.Errorf("process %d cannot be read: seedwalk needs CAP_SYS_PTRACE for it (docker run --cap-add SYS_PTRACE), and a seccomp filter that allows ptrace", pid)
 }

@@ -22,7 +22,7 @@ var instead = map[string]string{"windows": ", and on Windows seedwalk record --p
 
 // LookAt returns an error: threads are stopped on Linux only.
 func LookAt(int, []int) (*Snapshot, error) {
-	return nil, errors.New("threads of a running process are looked at on Linux; a core of one (--core) anywhere" + instead)
+	return nil, errors.New("running processes are read on Linux only; cores (--core) on any system" + instead)
 }
 
 // LookAtTasks returns the error of LookAt.

@@ -84,11 +84,11 @@ func alias(a, b string) bool {
 }
 
 // A core that the kernel wrote when a program crashed while all its threads ran: every stack is complete and
-// equals the stack's own record.
+// equals the record that its thread keeps.
 func TestPausedKernelCore(t *testing.T) {
 	if b, err := os.ReadFile("/proc/sys/kernel/core_pattern"); err != nil ||
 		strings.HasPrefix(string(b), "|") || strings.Contains(string(b), "/") {
-		t.Skipf("SKIPPED-CHECK: the kernel writes cores elsewhere (kernel.core_pattern is %q), which is the machine's to say", b)
+		t.Skipf("SKIPPED-CHECK: the kernel writes cores elsewhere (kernel.core_pattern is %q)", b)
 	}
 	const threads = 6
 	pid, exe := startStacks(t, threads)

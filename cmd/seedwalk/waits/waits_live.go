@@ -114,7 +114,7 @@ func (f *waitsFlags) watchCommand(ctx context.Context, c *diagnostics.Client, a 
 	return cli.CommandCode(cmd)
 }
 
-// writeMaps keeps what was mapped, in the form of /proc/PID/maps.
+// writeMaps writes the mapped images in the format of /proc/PID/maps.
 func writeMaps(path string, n *waits.Names) error {
 	out, err := os.Create(path)
 	if err != nil {
@@ -138,8 +138,8 @@ func printMaps(w io.Writer, n *waits.Names) error {
 	return nil
 }
 
-// start starts the command; ended is closed when it has ended. A command that cannot be
-// run is nil, with the exit code that says so.
+// start starts the command. It closes ended when the command has ended. If the command cannot be run, cmd is
+// nil, and code is the exit code of the tool.
 func (f *waitsFlags) start(env []string) (cmd *exec.Cmd, ended chan struct{}, code int) {
 	cmd = exec.Command(f.command[0], f.command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stderr, os.Stderr

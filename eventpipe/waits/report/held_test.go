@@ -70,7 +70,7 @@ func TestHeld(t *testing.T) {
 	a := held(8)
 	for format, want := range map[string][]string{
 		"text": {"6.000 ms  lock                6        5       1     0.002s  App.Waiter < App.Main",
-			"thread 5, which has it, waits itself (wait): App.Owner"},
+			"its owner, thread 5, waits too (wait): App.Owner"},
 		"csv":    {",lock,Contention,complete,6,,0xabc0,5,0,false,0,App.Waiter < App.Main,"},
 		"json":   {`"lock": "0xabc0"`, `"object": "0xdef0"`, `"owner": 5`, `"reported_ns": 6000000`},
 		"folded": {"App.Main;App.Waiter;[lock] 6000000", "App.Owner;[wait] 8000000"},

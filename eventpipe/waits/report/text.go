@@ -137,7 +137,7 @@ func (t *textWriter) wait(w *waits.Wait) {
 	chain, circle := t.own.Chain(w)
 	for _, i := range chain {
 		c := &t.a.Waits[i]
-		fmt.Fprintf(t, "%14s thread %d, which has it, waits itself (%v): %s\n", "", c.Thread, c.Kind,
+		fmt.Fprintf(t, "%14s its owner, thread %d, waits too (%v): %s\n", "", c.Thread, c.Kind,
 			fit(where(t.name.of(c.Stack, c.Start)), 70))
 	}
 	if circle {
