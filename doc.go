@@ -1,6 +1,6 @@
 // Package seedwalk documents the module; its code is in the packages below. They
 // make complete mixed-mode stacks of .NET programs: unmanaged and managed
-// frames, leaf to root, without holes.
+// frames, leaf to root. A frame that is missing leaves a marked gap.
 //
 // Sources: Microsoft, "x64 exception handling" and "ARM64 exception handling";
 // DWARF 5, section 6.4; the Linux Standard Base, release 5.0, chapter 10
@@ -29,21 +29,20 @@
 //
 // # Your responsibilities
 //
-// The thread must stand still while its registers and stack are copied; nothing
-// else has to wait. Make the module table before that, and a new one, with
-// another generation, whenever images were loaded or unloaded. A walker, a merger
-// and a window belong to one goroutine at a time; a table to any number. Look at
-// every answer's Stop, Verdict or Gap: input may be damaged, and a walk that ends
-// early says so and is not an error.
+// Stop the thread while you copy its registers and its stack; everything else may
+// run. Make the module table before that, and a new one, with another generation,
+// whenever images were loaded or unloaded. Use a walker, a merger, or a window in
+// one goroutine at a time. Goroutines may share a table. Check the Stop, Verdict,
+// or Gap of every result: input may be damaged. A walk that ends early returns the
+// reason as its Stop, not as an error.
 //
 // # Before version 1.0
 //
-// Stable, so that it changes only with an entry in CHANGELOG.md that says what to
-// write instead: context, memory, module, pe (with pe/amd64 and pe/arm64), elf,
+// Stable: each change has an entry in CHANGELOG.md that says what to write
+// instead. These are context, memory, module, pe (with pe/amd64 and pe/arm64), elf,
 // cfi, unwind with unwind/walker, seed, merge, the C interface of capi, the
 // JSON of docs/json.md.
 //
-// Not stable, may change in any release: everything else that can be imported,
-// above all agent, clr/..., live, outside, probe, record, sim, snapshot and wire;
-// the stream between probe, profiler and tool belongs to one release of them.
+// Not stable: everything else that can be imported may change in any release. The
+// probe, the profiler, and the tool must be of the same release.
 package seedwalk

@@ -16,10 +16,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/walker"
 )
 
-// A stopped thread and its process, so that the examples run anywhere. Really
-// the table comes from live.NewLoader(pid).Table(maps), the registers from
-// ptrace(2) or GetThreadContext through context.Read, the stack from
-// live.OpenProcess or ReadProcessMemory.
+// stopped returns a made-up stopped thread and its process, so that the examples run on any system. In a real
+// program, live.NewLoader(pid).Table(maps) returns the table. The registers come from ptrace(2) or
+// GetThreadContext through context.Read, and the stack from live.OpenProcess or ReadProcessMemory.
 func stopped(frames ...fakestack.Kind) *fakestack.World { return fakestack.Build(frames...) }
 
 // Unmanaged frames of a stopped thread.
@@ -69,7 +68,7 @@ func Example_seed() {
 	at := unwind.Interrupted(&regs)
 	bounds := unwind.Bounds{Low: w.Capture.Thread.StackLow, High: w.Capture.Thread.StackHigh}
 	var above [64]unwind.Frame
-	var specials *managed.Specials // of a Windows process: see the type; nil knows of none
+	var specials *managed.Specials // of a Windows process: see the type; nil = none
 	o := seed.Find(specials, u, &at, memory.New(w.Capture.Stack), &bounds, above[:], new(seed.Witness))
 
 	fmt.Println(o.Verdict, "below", o.Frames, "unmanaged frames")
@@ -84,8 +83,8 @@ func Example_seed() {
 
 // One stack of the CLR's frames and the walker's.
 func Example_merge() {
-	// What the thread left behind: registers, a copy of its stack, and what
-	// DoStackSnapshot called back with.
+	// The copies that were made while the thread was stopped: registers, stack, and the frames that
+	// DoStackSnapshot reported.
 	w := stopped(fakestack.Root, fakestack.Native, fakestack.Managed, fakestack.ILStub, fakestack.Native)
 
 	m := merge.New(walker.New(context.ArchAMD64), w) // w answers FunctionFromIP, as ICorProfilerInfo does

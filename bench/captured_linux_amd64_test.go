@@ -12,13 +12,13 @@ import (
 	"github.com/seedwalk/seedwalk/stack/capture"
 )
 
-// Stacks of programs that everybody has, taken for this run by what `seedwalk
-// capture` is: a C++ compiler at work and a Python interpreter.
+// These stacks are of a C++ compiler at work and of a Python interpreter. Each run captures new ones with the
+// code of `seedwalk capture`.
 
-// takeFor bounds how long a program is looked at, whatever the machine.
+// takeFor bounds the time for which the stacks of one program are captured.
 const takeFor = 20 * time.Second
 
-// captured takes the stacks, or says what could not be.
+// captured captures the stacks. It logs why a program has none.
 func captured(b *testing.B) (all []input) {
 	for _, c := range []struct {
 		name string

@@ -59,6 +59,6 @@ func (f *File) bytes() (n int) {
 // maxText bounds the bytes of names: the largest DLLs have a few MiB.
 const maxText = 1 << 24
 
-// textRoom is how many bytes the names of one of the image's tables may have together: names may
-// share their bytes, so that the names of a small image could fill the memory.
+// textRoom bounds the total bytes of the names that one table of the image yields. Names in a file may
+// overlap, so without this bound a small image could fill the memory.
 func (f *File) textRoom() int { return min(maxText, 1<<16+8*f.bytes()) }

@@ -17,7 +17,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
-// registers asked for: those of all columns and some more.
+// registers is the number of registers to compare: those of all columns, and some more.
 const registers = 128
 
 // rule is a rule as both sides are written for the comparison.
@@ -233,7 +233,7 @@ func skipUnless(t *testing.T, compiler, header string) {
 	cmd := exec.Command(compiler, "-E", "-x", "c", "-")
 	cmd.Stdin = strings.NewReader("#include <" + header + ">\n")
 	if cmd.Run() != nil {
-		t.Skipf("SKIPPED-CHECK: no %s (libdw-dev): libdw is not asked", header)
+		t.Skipf("SKIPPED-CHECK: no %s (libdw-dev): rows are not compared with libdw", header)
 	}
 }
 

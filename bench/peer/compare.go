@@ -13,9 +13,9 @@ const (
 	Equal        Class = "equal"                             // every frame of the block, and the one below it
 	StopsNoInfo  Class = "stops: no unwind data it can find" // equal so far
 	StopsInfo    Class = "stops: it has unwind data"         // equal so far
-	GuessDiffers Class = "differs after its guess"           // it had no unwind data and took RBP or code bytes
-	OursDoubtful Class = "differs where ours is a guess"     // marked so by us
-	Extra        Class = "goes on beyond our end"            // equal so far
+	GuessDiffers Class = "differs after its guess"           // it had no unwind data, used RBP or code
+	OursDoubtful Class = "differs where ours is a guess"     // we marked the frame as doubtful
+	Extra        Class = "continues beyond our end"          // equal so far
 	HijackStub   Class = "differs below the CLR's return-hijack stub"
 	Differs      Class = "DIFFERS, unwind data on both sides"
 )
@@ -43,8 +43,8 @@ func Compare(want Want, got []Frame) (c Class, at int) {
 	return Equal, 0
 }
 
-// guessed reports whether a frame was left without unwind data: all registers
-// below it rest on that, RBP too where the next address happened to be right.
+// guessed reports whether the peer stepped out of a frame without unwind data. Then all registers of the
+// frames below are guesses, even if the next address is right.
 func guessed(frames []Frame) bool {
 	return slices.ContainsFunc(frames, func(f Frame) bool { return !f.Found })
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// What the comparison itself can do: it must see every difference, and explain
-// none but those of its classes.
+// These tests check the comparison: it finds every difference, and it explains only the known classes of
+// them.
 
 func sample() answer {
 	a := answer{begin: 0x1000, frame: 0x2000, handler: 0x3000}
@@ -60,7 +60,7 @@ func TestEveryDifferenceIsSeen(t *testing.T) {
 	ours = answer{how: refused, stop: unwind.BadInfo}
 	expect.True(t, differ(&ours, &wine) != "", "bad unwind data where Wine faults: not seen")
 	ours = answer{how: refused, stop: unwind.Unreadable}
-	expect.True(t, differ(&ours, &wine) == "", "both met memory that is not there: not the same")
+	expect.True(t, differ(&ours, &wine) == "", "both read unmapped memory: not the same")
 }
 
 // picture is an image of one function, at RVA 1000h, of the given code; its
@@ -83,15 +83,14 @@ func unhex(s string) []byte {
 
 const (
 	pushRBX = "01 01 01 00 01 30 00 00" // push rbx, a prolog of one byte
-	late    = "01 09 01 00 01 30 00 00" // the same, but the prolog has nine
+	late    = "01 09 01 00 01 30 00 00" // the same with a prolog of nine bytes
 	nothing = "01 00 00 00"
 	withR12 = "01 0a 03 0c 0a 03 05 02 02 c0 00 00" // push r12; sub rsp, 8; mov r12, rsp
 	withRBX = "01 05 02 03 05 03 01 30"             // push rbx; mov rbx, rsp
 )
 
-// TestClasses holds each class against a point of its own: code, and where in
-// it, with an answer of Wine that only undid the codes. Our answer bent in one
-// bit is explained by none.
+// TestClasses checks that each class explains its own point: a function, and an offset in it, for which Wine
+// has only undone the unwind codes. No class explains an answer of ours with one changed bit.
 func TestClasses(t *testing.T) {
 	for _, c := range []struct {
 		name, info, code string
@@ -140,8 +139,8 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// TestClassesAskedElsewhere: where the body decides, its condition holds for our
-// answer by the codes.
+// TestClassesAskedElsewhere checks classes whose condition is about the body of the function. The condition
+// is evaluated with the answer that we give from the unwind codes.
 func TestClassesAskedElsewhere(t *testing.T) {
 	for _, c := range []struct {
 		name, info, code string
@@ -173,7 +172,7 @@ func TestClassesAskedElsewhere(t *testing.T) {
 	}
 }
 
-// TestRetImm16 needs an answer of Wine's own.
+// TestRetImm16 needs an answer that differs from the unwind codes.
 func TestRetImm16(t *testing.T) {
 	f, q := ask("53 90 5b c2 20 00", pushRBX, 2)
 	ours := step(f, q.p, q.mem)
@@ -187,7 +186,7 @@ func TestRetImm16(t *testing.T) {
 	}
 }
 
-// ask makes a question about code, without our answer; Wine's is of no use.
+// ask returns a question about code. It has no answer of ours, and a made-up answer of Wine.
 func ask(code, info string, at uint32) (*pe.File, *question) {
 	f := picture(unhex(code), unhex(info))
 	fr := frameOf(f, f.AMD64().Entry(0))

@@ -87,7 +87,7 @@ func TestImages(t *testing.T) {
 	}
 	loaded = []Loaded{{Base: 0x10000, Size: 0x1000, Path: `C:\x\A.dll`}}
 	if third := l.Table(); third.At(0).ID == ids[0] || third.At(0).ID == ids[1] {
-		t.Error("what is loaded anew must be another module")
+		t.Error("an image that is loaded again must be another module")
 	}
 	expect.True(t, l.Precompiled(0x10000) == nil, "an image that cannot be read is not known to be managed")
 	loaded = nil

@@ -83,7 +83,7 @@ func TestUnloaded(t *testing.T) {
 
 	loaded = []Loaded{goes} // its file is gone
 	third := l.Table()
-	expect.True(t, third.Len() == 1 && third.At(0).ID > id, "what is loaded anew must be another module")
+	expect.True(t, third.Len() == 1 && third.At(0).ID > id, "an image that is loaded again must be another module")
 	letGo(t, other)
 }
 

@@ -73,8 +73,7 @@ func TestARM64Effect(t *testing.T) {
 	}
 }
 
-// Every operation that has a name has an effect that is printed, but those that
-// describe no instruction of a prolog.
+// The effect of every named operation is printed, except for those that describe no instruction of a prolog.
 func TestEveryOperationHasAnEffect(t *testing.T) {
 	for op := peamd64.Op(0); op.String() != "op?"; op++ {
 		want := op != peamd64.UWOP_EPILOG && op != peamd64.UWOP_SPARE_CODE
@@ -87,7 +86,7 @@ func TestEveryOperationHasAnEffect(t *testing.T) {
 	}
 }
 
-// Registers are called what Delve calls those of the same DWARF number.
+// Registers have the names that Delve gives to the same DWARF numbers.
 func TestRegNames(t *testing.T) {
 	theirs := strings.NewReplacer("rip", "ra", "v", "d") // the return address's column; the half that is kept
 	for _, c := range []struct {

@@ -24,7 +24,7 @@ func TestContributingNamesWhatIsThere(t *testing.T) {
 	must.Do(t, err)
 	tests, err := exec.Command("git", "-C", root, "grep", "-hoE", `^func Test\w+`, "--", "*_test.go").Output()
 	if err != nil {
-		t.Skip("SKIPPED-CHECK: no git tree here, so CONTRIBUTING.md is not held against it")
+		t.Skip("SKIPPED-CHECK: no git tree here, so CONTRIBUTING.md is not compared with it")
 	}
 	paths, names := 0, 0
 	for _, m := range quoted.FindAllStringSubmatch(string(b), -1) {

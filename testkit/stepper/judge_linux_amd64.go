@@ -15,20 +15,21 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// Tally counts points by what a walk said of them.
+// Tally counts points by the result of their walk.
 type Tally struct {
 	Points    int
-	Complete  int // all frames right to the root, and the walk says so
-	Right     int // all frames right to the root, which was not recognised
-	Short     int // right, and ended with a reason before the root
-	Unknown   int // points with a register that is honestly unknown in some frame; also one of the above
-	Doubtful  int // a wrong frame that says it is doubtful, and none before it that does not
-	SureWrong int
-	// in a longjmp, whose unwind data says where it leads, not where it was called; not one of the points
+	Complete  int // all frames are right, and the walk ends with EndOfStack
+	Right     int // all frames are right, but the walk did not recognize the root
+	Short     int // all frames are right, but the walk ended before the root
+	Unknown   int // some frame has an unknown register; also counted above
+	Doubtful  int // the first wrong frame is marked as doubtful
+	SureWrong int // the first wrong frame is not marked
+	// Disputed counts instructions of longjmp, which are not among Points: its unwind data describe its
+	// target instead of its caller.
 	Disputed int
-	Bad      map[string]int // wrong without doubt, by place and what
-	Doubts   map[string]int // doubtful and wrong
-	Ends     map[string]int // short, by place and reason
+	Bad      map[string]int // SureWrong by place and difference
+	Doubts   map[string]int // Doubtful by place and difference
+	Ends     map[string]int // Short by place and reason
 }
 
 func (t *Tally) String() string {
@@ -36,7 +37,7 @@ func (t *Tally) String() string {
 		t.Points, t.Complete, t.Right, t.Short, t.Doubtful, t.SureWrong, t.Unknown, t.Disputed)
 }
 
-// Worst lists the n commonest of a map of counts.
+// Worst lists the n highest counts of a map.
 func Worst(m map[string]int, n int) string {
 	var keys []string
 	for k := range m {
@@ -53,12 +54,12 @@ func Worst(m map[string]int, n int) string {
 	return b.String()
 }
 
-// Judge walks each point and counts.
+// Judge walks each point and counts the results.
 type Judge struct {
 	Tally
 	Guess bool                 // as unwind.Bounds has it
-	Blind bool                 // the walk knows sp and ip only, as of a blocked thread
-	Edit  func(*module.Module) // changes modules before they are walked: takes unwind data away
+	Blind bool                 // the walk gets only sp and ip, as for a blocked thread
+	Edit  func(*module.Module) // changes modules before the walks, such as by removing unwind data
 	Keep  uint32               // the registers to compare, as bits of Known; 0: System V's
 	u     *amd64.Unwinder
 	l     *live.Loader
@@ -72,7 +73,7 @@ type Judge struct {
 const systemV = 1<<context.RBX | 1<<context.RBP | 1<<context.R12 | 1<<context.R13 | 1<<context.R14 |
 	1<<context.R15
 
-// NewJudge judges by an unwinder of its own.
+// NewJudge returns a Judge with a new unwinder.
 func NewJudge() *Judge {
 	return &Judge{u: amd64.New(), Keep: systemV, parts: map[*elf.File][]elf.Symbol{},
 		Tally: Tally{Bad: map[string]int{}, Doubts: map[string]int{}, Ends: map[string]int{}}}
@@ -97,7 +98,7 @@ func (j *Judge) table(p *Point) {
 	j.u.SetTable(t)
 }
 
-// Visit is for Run.
+// Visit walks a point. Run calls it.
 func (j *Judge) Visit(p *Point) {
 	if p.Fresh || j.u.Table().Len() == 0 {
 		j.table(p)
@@ -129,7 +130,7 @@ func (j *Judge) Visit(p *Point) {
 			break
 		}
 		part := j.part(f.IP)
-		// __morestack: its unwind data leaves out the call in the prolog.
+		// The unwind data of __morestack omit the call in its prolog.
 		if strings.HasPrefix(part, morestack) && i > 0 && all.AMD64.GPR[rsp] != p.Calls[i].At+8 {
 			i--
 		}
@@ -147,8 +148,8 @@ func (j *Judge) Visit(p *Point) {
 	}
 }
 
-// leads reports whether the return address at ip is in a register by the unwind
-// data: so glibc's longjmp describes the frame it is about to enter.
+// leads reports whether the unwind data at ip have the return address in a register. In this way, glibc's
+// longjmp describes the frame that it is about to enter.
 func (j *Judge) leads(ip uint64) bool {
 	i := j.u.Table().Find(ip)
 	if i < 0 || j.u.Table().At(i).CFI == nil {
@@ -158,14 +159,14 @@ func (j *Judge) leads(ip uint64) bool {
 	return j.machine.Row(m.CFI, ip-m.Bias, &j.row) == cfi.None && j.row.Regs[cfi.AMD64RA].Kind == cfi.Register
 }
 
-// outlinedPrefix is that of the functions that clang makes of what several have in common. They
-// change registers on behalf of their callers.
+// outlinedPrefix begins the names of the functions into which clang moves code that several functions share.
+// They change registers on behalf of their callers.
 const outlinedPrefix = "OUTLINED_FUNCTION"
 
-// morestack begins the names of libgcc's functions that give a function another stack.
+// morestack begins the names of libgcc's functions that switch to another stack.
 const morestack = "__morestack"
 
-// part is the name of the function at ip, if it is part of its caller: "" of all others.
+// part returns the name of the function at ip if it is a part of its caller, "" otherwise.
 func (j *Judge) part(ip uint64) string {
 	i := j.u.Table().Find(ip)
 	if i < 0 || j.u.Table().At(i).ELF == nil {
@@ -207,9 +208,8 @@ func (j *Judge) ended(p *Point, i int, stop unwind.Stop, trust unwind.Trust, ip 
 	}
 }
 
-// starts reports whether ip lies in a library without unwind data that says where programs
-// end: there stacks end by design, at the call of main, though what began the program has
-// called that.
+// starts reports whether ip is in a C library without unwind data whose functions that end threads are known.
+// Walks end by design at its call of main, although other code of the library has called that function.
 func (j *Judge) starts(ip uint64) bool {
 	i := j.u.Table().Find(ip)
 	return i >= 0 && j.u.Table().At(i).Endings != [2]uint64{}
@@ -245,7 +245,7 @@ func (j *Judge) wrong(p *Point, trust unwind.Trust, ip uint64, what string) {
 	j.Bad[j.at(ip)+" "+what+" by "+trust.String()]++
 }
 
-// at names a place: file and address in it.
+// at formats a place: a file and an address in it.
 func (j *Judge) at(ip uint64) string {
 	i := j.u.Table().Find(ip)
 	if i < 0 {

@@ -267,8 +267,8 @@ func TestCheckAndWalkAgree(t *testing.T) {
 	}
 }
 
-// An image without an exception directory: an interrupted ip in it is no leaf
-// that anything proves, but its code may be followed.
+// Without an exception directory, nothing proves that an interrupted function is a leaf. The walker may still
+// follow its code.
 func TestPEWithoutExceptionDirectory(t *testing.T) {
 	code := []byte{0x57, 0x90, 0x5f, 0xc3, 0xe8, 0, 0, 0, 0} // push rdi; nop; pop rdi; ret; call
 	f := pe.FromBlocks(pe.MachineAMD64, nil, []pe.Block{{RVA: 0x1000, Data: code}})

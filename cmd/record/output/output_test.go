@@ -48,7 +48,7 @@ func TestWriteReplacesWhole(t *testing.T) {
 	expect.True(t, info.Mode().Perm() == 0o640, "mode %v", info.Mode())
 }
 
-// A recording file that was moved away while it grew is lost: the result is in no place that can be named.
+// If the recording file was moved while it grew, the recording fails: its new place is unknown.
 func TestMovedPartial(t *testing.T) {
 	for name, moved := range map[string]bool{"kept": false, "moved": true} {
 		out := filepath.Join(tempdir.New(t), "a.swrec")

@@ -17,8 +17,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
-// TestLiveGDB: of every thread that waits while gdb looks, the native frames above the
-// managed leaf are gdb's, address by address.
+// TestLiveGDB: for each thread that waits while gdb reads it, the native frames above the managed leaf have
+// the addresses that gdb reports.
 func TestLiveGDB(t *testing.T) {
 	for _, p := range programs {
 		t.Run(p.runtime, func(t *testing.T) { liveGDB(t, p.start(t, "blocked", "pause")) })
@@ -71,9 +71,9 @@ func liveGDB(t *testing.T, cmd *exec.Cmd) {
 			}
 		}
 	}
-	t.Logf("%d native frames of %d threads that wait are gdb's; %+v", frames, threads, s.native)
-	// One for each way to wait, and the holder of what two wait for. A loaded machine may
-	// meet one that is about to run.
+	t.Logf("%d native frames of %d waiting threads equal those of gdb; %+v", frames, threads, s.native)
+	// One thread for each way to wait, and the owner of a lock for which two threads wait. On a loaded
+	// machine, one of them may be about to run.
 	if n := s.native; threads < 10 || without > int(n.Ran+n.Late) {
 		t.Errorf("%d threads were compared, %d more wait, %+v, %v", threads, without, n, s.err)
 	}
