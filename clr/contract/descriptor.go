@@ -1,9 +1,13 @@
 package contract
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"strconv"
+	"strings"
 )
 
 // Error is a structure of a runtime that cannot be used, and the reason.
@@ -24,12 +28,12 @@ const maxDescriptor = 1 << 20
 // maxOffset bounds a field's offset and a type's size.
 const maxOffset = 1 << 20
 
-// Descriptor is a parsed contract descriptor in its compact form
-// (data_descriptor.md): offsets of fields by type, global values, versions.
+// Descriptor is a parsed contract descriptor (data_descriptor.md): offsets of fields by type, global values,
+// versions of contracts.
 type Descriptor struct {
 	Types     map[string]map[string]uint32 // field to offset; "!" is the size
 	Globals   map[string]Global
-	Contracts map[string]int
+	Contracts map[string]int // -1 for a version that is not a number
 
 	toBase []uint64 // offsets of further links from Module.Base to the image (.NET 8)
 }
@@ -41,42 +45,96 @@ type Global struct {
 }
 
 type rawDescriptor struct {
-	Version   int                                   `json:"version"`
-	Types     map[string]map[string]json.RawMessage `json:"types"`
-	Globals   map[string]json.RawMessage            `json:"globals"`
-	Contracts map[string]int                        `json:"contracts"`
+	Version, Types, Globals json.RawMessage
+	Contracts               map[string]json.RawMessage
 }
 
-// ParseDescriptor parses a descriptor's JSON text, which Open and OpenPE find in memory. It skips fields with
-// unknown values. Later code checks the fields that it needs by name. Errors are of type *Error.
+// ParseDescriptor parses a descriptor's JSON text, which Open and OpenPE find in memory. The text may contain
+// comments, and commas before closing brackets. Types and globals have the compact or the regular format. A
+// string may contain a number. ParseDescriptor skips fields with unknown values. Later code checks the fields
+// that it needs by name. Errors are of type *Error.
 func ParseDescriptor(text []byte) (*Descriptor, error) {
-	var raw rawDescriptor
 	if len(text) > maxDescriptor {
 		return nil, &Error{"contract descriptor", 0, uint64(len(text)), "text is too long"}
 	}
-	if err := json.Unmarshal(text, &raw); err != nil {
+	var raw rawDescriptor
+	if err := json.Unmarshal(plainJSON(text), &raw); err != nil {
 		return nil, &Error{"contract descriptor", 0, uint64(len(text)), err.Error()}
 	}
-	if raw.Version != 0 {
-		return nil, &Error{"contract descriptor", 0, uint64(raw.Version), "unknown format version"}
+	if v, ok := number(raw.Version); raw.Version != nil && (!ok || v != 0) {
+		return nil, &Error{"contract descriptor", 0, v, "unknown format version"}
 	}
 	d := &Descriptor{Types: map[string]map[string]uint32{},
-		Globals: map[string]Global{}, Contracts: raw.Contracts}
-	for name, fields := range raw.Types {
-		t := map[string]uint32{}
-		for field, v := range fields {
-			if off, ok := offsetOf(v); ok {
-				t[field] = off
-			}
-		}
-		d.Types[name] = t
+		Globals: map[string]Global{}, Contracts: map[string]int{}}
+	if err := errors.Join(d.addTypes(raw.Types), d.addGlobals(raw.Globals)); err != nil {
+		return nil, &Error{"contract descriptor", 0, uint64(len(text)), err.Error()}
 	}
-	for name, v := range raw.Globals {
+	for name, v := range raw.Contracts {
+		d.Contracts[name] = -1
+		if n, ok := number(v); ok && n <= math.MaxInt32 {
+			d.Contracts[name] = int(n)
+		}
+	}
+	return d, nil
+}
+
+// entry is a type, a field, or a global in the regular format.
+type entry struct {
+	Name                string
+	Size, Offset, Value json.RawMessage
+	Fields              []entry
+}
+
+// entries parses a part of a descriptor: compact, if it is an object, else the entries of the regular format.
+func entries(v json.RawMessage, compact any) (list []entry, err error) {
+	switch {
+	case len(v) == 0:
+		return nil, nil
+	case v[0] == '[':
+		err = json.Unmarshal(v, &list)
+		return list, err
+	}
+	return nil, json.Unmarshal(v, compact)
+}
+
+func (d *Descriptor) addTypes(v json.RawMessage) error {
+	var compact map[string]map[string]json.RawMessage
+	list, err := entries(v, &compact)
+	for _, t := range list {
+		fields := map[string]json.RawMessage{"!": t.Size}
+		for _, f := range t.Fields {
+			fields[f.Name] = f.Offset
+		}
+		d.addType(t.Name, fields)
+	}
+	for name, fields := range compact {
+		d.addType(name, fields)
+	}
+	return err
+}
+
+func (d *Descriptor) addType(name string, fields map[string]json.RawMessage) {
+	t := map[string]uint32{}
+	for field, v := range fields {
+		if off, ok := offsetOf(v); ok {
+			t[field] = off
+		}
+	}
+	d.Types[name] = t
+}
+
+func (d *Descriptor) addGlobals(v json.RawMessage) error {
+	compact := map[string]json.RawMessage{}
+	list, err := entries(v, &compact)
+	for _, g := range list {
+		compact[g.Name] = g.Value
+	}
+	for name, v := range compact {
 		if g, ok := globalOf(v); ok {
 			d.Globals[name] = g
 		}
 	}
-	return d, nil
+	return err
 }
 
 // offsetOf parses offset or [offset, "type"].
@@ -85,37 +143,100 @@ func offsetOf(v json.RawMessage) (uint32, bool) {
 	if json.Unmarshal(v, &pair) == nil && len(pair) > 0 {
 		v = pair[0]
 	}
-	n, err := strconv.ParseUint(string(v), 10, 32)
-	return uint32(n), err == nil && n <= maxOffset
+	n, ok := number(v)
+	return uint32(n), ok && n <= maxOffset
 }
 
 // globalOf parses value, [value, "type"], [index] or [[index], "type"].
 func globalOf(v json.RawMessage) (Global, bool) {
-	var pair []json.RawMessage
-	if json.Unmarshal(v, &pair) != nil || len(pair) == 0 {
-		return literal(v)
+	var pair, index []json.RawMessage
+	g := Global{}
+	if json.Unmarshal(v, &pair) == nil && len(pair) > 0 {
+		v, g.Indirect = pair[0], len(pair) == 1
+		if json.Unmarshal(v, &index) == nil && len(index) == 1 {
+			v, g.Indirect = index[0], true
+		}
 	}
-	var index []uint64
-	if json.Unmarshal(pair[0], &index) == nil && len(index) == 1 {
-		return Global{Indirect: true, Value: index[0]}, true
-	}
-	if len(pair) == 1 {
-		g, ok := literal(pair[0])
-		g.Indirect = true
-		return g, ok
-	}
-	return literal(pair[0])
+	n, ok := number(v)
+	g.Value = n
+	return g, ok
 }
 
-// literal parses a number or a string that holds one, decimal or hexadecimal.
-func literal(v json.RawMessage) (Global, bool) {
+// number parses an integer, or a string that contains one: signed, decimal or hexadecimal.
+func number(v json.RawMessage) (uint64, bool) {
 	text := string(v)
 	var quoted string
 	if json.Unmarshal(v, &quoted) == nil {
 		text = quoted
 	}
-	n, err := strconv.ParseUint(text, 0, 64)
-	return Global{Value: n}, err == nil
+	digits, negative := strings.CutPrefix(text, "-")
+	base := 10
+	if len(digits) > 2 && strings.EqualFold(digits[:2], "0x") {
+		digits, base = digits[2:], 16
+	}
+	n, err := strconv.ParseUint(digits, base, 64)
+	if negative {
+		n = -n
+	}
+	return n, err == nil
+}
+
+// plainJSON returns a copy of text with blanks instead of comments, and of commas before a closing bracket.
+func plainJSON(text []byte) []byte {
+	out := bytes.Clone(text)
+	comma := -1 // where the last comma is, if only blanks and comments follow it
+	for i, n := 0, 0; i < len(out); i += n {
+		n = 1
+		switch c := out[i]; c {
+		case '"':
+			n, comma = stringSize(out[i:]), -1
+		case '/':
+			if end := commentSize(out[i:]); end > 0 {
+				n = end
+				copy(out[i:], bytes.Repeat([]byte{' '}, n))
+			}
+		case ',':
+			comma = i
+		case ']', '}':
+			if comma >= 0 {
+				out[comma] = ' '
+			}
+			comma = -1
+		case ' ', '\t', '\r', '\n':
+		default:
+			comma = -1
+		}
+	}
+	return out
+}
+
+// stringSize is the size of the string at the start of b, with its quotes.
+func stringSize(b []byte) int {
+	for i := 1; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			i++
+		}
+	}
+	return len(b)
+}
+
+// commentSize is the size of the comment at the start of b, 0 if there is none or its end is missing.
+func commentSize(b []byte) int {
+	switch {
+	case bytes.HasPrefix(b, []byte("//")):
+		if end := bytes.IndexByte(b, '\n'); end >= 0 {
+			return end
+		}
+		return len(b)
+	case bytes.HasPrefix(b, []byte("/*")):
+		if end := bytes.Index(b[2:], []byte("*/")); end >= 0 {
+			return end + 4
+		}
+	}
+	return 0
 }
 
 // Offset returns the offset of a type's field, false if the descriptor has none.

@@ -3,6 +3,7 @@ package contract
 import (
 	"errors"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -49,6 +50,53 @@ func TestRealDescriptors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDescriptorForms: every form that data_descriptor.md allows gives the same descriptor. The runtime's own
+// reader (ContractDescriptorParser) also accepts numbers in strings and commas before closing brackets.
+func TestDescriptorForms(t *testing.T) {
+	want := &Descriptor{Types: map[string]map[string]uint32{
+		"GCHandle": {"!": 8, "Value": 0}, "Thread": {"ThreadId": 32, "Next": 128}, "Opaque": {}},
+		Globals: map[string]Global{"Feature": {Value: 1}, "Mask": {Value: 1<<64 - 2}, "Ten": {Value: 10},
+			"Store": {Indirect: true, Value: 3}, "Map": {Indirect: true, Value: 4}},
+		Contracts: map[string]int{"Thread": 1, "GCHandle": 2}}
+	for name, text := range map[string]string{
+		"compact": `{"version":0,"types":{"GCHandle":{"!":8,"Value":[0,"pointer"]},
+			"Thread":{"ThreadId":32,"Next":[128,"pointer"]},"Opaque":{}},"globals":{"Feature":["0x1","uint8"],
+			"Mask":["0xfffffffffffffffe","nuint"],"Ten":10,"Store":[3],"Map":[[4],"pointer"],"RID":["a","string"]},
+			"contracts":{"Thread":1,"GCHandle":2}}`,
+		"numbers in strings": `{"version":"0","baseline":"empty","types":{"GCHandle":{"!":"8","Value":"0"},
+			"Thread":{"ThreadId":"0x20","Next":["0X80","pointer"]},"Opaque":{}},"globals":{"Feature":"1",
+			"Mask":"-0x2","Ten":"010","Store":["3"],"Map":[["0x4"],"pointer"]},
+			"contracts":{"Thread":"1","GCHandle":"2"},"subDescriptors":{"GC":[[9],"pointer"]}}`,
+		"comments": `// "compact" [
+			{"version":0, /* "types": { */ "types":{"GCHandle":{"!":8,"Value":0,},"Thread":{"ThreadId":32, // id,
+			"Next":[128,"pointer",],},"Opaque":{},},"globals":{"Feature":1,"Mask":-2,"Ten":10,"Store":[3,], /**/
+			"Map":[[4,],"pointer"],"//\\\"":"/*",},"contracts":{"Thread":1,"GCHandle":2,/*,*/},} // end`,
+		"regular": `{"types":[{"name":"GCHandle","size":8,"fields":[{"name":"Value","type":"pointer","offset":0}]},
+			{"name":"Thread","size":"indeterminate","fields":[{"name":"ThreadId","type":"uint32","offset":32},
+			{"name":"Next","type":"pointer","offset":128},{"name":"State","type":"uint32","offset":"unknown"},
+			{"name":"Flags","type":"uint32"}]},{"name":"Opaque"}],"globals":[{"name":"Feature","type":"uint8",
+			"value":"0x1"},{"name":"Mask","type":"nint","value":-2},{"name":"Ten","type":"uint8","value":10},
+			{"name":"Store","type":"pointer","value":[3]},{"name":"Map","type":"pointer","value":[4]},
+			{"name":"None","type":"pointer"},{"name":"Other","type":"pointer","value":"unknown"}],
+			"contracts":{"Thread":1,"GCHandle":2}}`,
+	} {
+		d, err := ParseDescriptor([]byte(text))
+		expect.True(t, err == nil && reflect.DeepEqual(d, want), "%s: %+v %v, want %+v", name, d, err, want)
+	}
+}
+
+// TestBadDescriptors: a text that is no descriptor is an error, and an unknown version of a contract is not
+// mistaken for an absent contract.
+func TestBadDescriptors(t *testing.T) {
+	for _, text := range []string{``, `{`, `[]`, `{"version":1}`, `{"version":"x"}`, `{"types":7}`,
+		`{"types":[7]}`, `{"types":{"A":7}}`, `{"globals":true}`, `{} /`, `{} /* `, `{"types":{"A":{}`} {
+		d, err := ParseDescriptor([]byte(text))
+		expect.True(t, err != nil, "%q: %+v", text, d)
+	}
+	d := must.Get(ParseDescriptor([]byte(`{"contracts":{"A":"c1","B":-1,"C":4294967296}}`)))(t)
+	expect.True(t, reflect.DeepEqual(d.Contracts, map[string]int{"A": -1, "B": -1, "C": -1}), "%+v", d)
 }
 
 // TestSupposedLayout: the layout that is assumed for .NET 9 equals that of the .NET 10 descriptor.
