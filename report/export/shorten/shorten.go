@@ -33,10 +33,12 @@ func Name(name string, n int) string {
 		return name
 	}
 	end := string(r[len(r)-(n-1):])
-	if _, rest, found := strings.Cut(end, "."); found && strings.Contains(rest, ".") {
-		end = rest // begins with a whole word
+	for _, mark := range []string{".", "::"} {
+		if _, rest, found := strings.Cut(end, mark); found && strings.Contains(rest, mark) {
+			end = rest // begins with a whole word
+		}
 	}
-	return "…" + end
+	return "…" + strings.TrimLeft(end, ".:")
 }
 
 // withoutParameters removes the parameter list at the end of a name. It keeps other parentheses, such as

@@ -20,6 +20,8 @@ func TestName(t *testing.T) {
 		{"shop::(anonymous namespace)::run(int) const", 34, "shop::(anonymous namespace)::run"},
 		{"net/http.(*Server).Serve", 18, "…(*Server).Serve"},
 		{"System.Threading.Tasks.TaskScheduler.TryRunInline", 36, "…Tasks.TaskScheduler.TryRunInline"},
+		{"shop::detail::Impl::operator()", 22, "…Impl::operator()"},
+		{"std::__introsort_loop<long>", 22, "…__introsort_loop<…>"},
 		{"shop::Impl::operator()(std::string const&, int)", 24, "shop::Impl::operator()"},
 		{"std::__introsort_loop<std::vector<int>, _Iter<sum()::{lambda(int)#1}> >", 40, "std::__introsort_loop<…>"},
 		{"std::basic_string<char, std::allocator<char> >::append<char*>", 40, "std::basic_string<…>::append<char*>"},
