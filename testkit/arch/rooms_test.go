@@ -288,7 +288,7 @@ var rooms = []room{
 	{Name: "testkit/arch"},
 
 	// The module's documentation and its examples.
-	{Name: ".", Test: merged},
+	{Name: ".", Test: with(merged, "process/live")},
 
 	// Fuzzing and measuring: above everything.
 	{Name: "fuzz", Test: everything},
