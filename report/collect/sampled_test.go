@@ -140,17 +140,20 @@ func TestUnsymbolized(t *testing.T) {
 				{Frames: []int32{2}, Count: elsewhere}},
 		}
 	}
-	want := " of the frames have no name: put libcoreclr.so.dbg beside libcoreclr.so (in " +
-		filepath.FromSlash("/opt") + ") for those of libcoreclr.so"
+	want := " have no name: put libcoreclr.so.dbg beside libcoreclr.so (in " +
+		filepath.FromSlash("/opt") + ") for those of libcoreclr.so, or use --symbols URL"
+	callers := profile(1, 0, 0)
+	callers.Stacks[0].Frames = []int32{0, 1}
 	for _, c := range []struct {
 		name string
 		p    *export.Profile
 		n    Namer
 		want string
 	}{
-		{"many", profile(36, 64, 0), fakeFiler{}, "64 %" + want},
+		{"many", profile(36, 64, 0), fakeFiler{}, "64 % of the frames, and 64 % of the leaves," + want},
 		{"most are elsewhere, where nothing is known to help",
-			profile(36, 4, 60), fakeFiler{}, "64 %" + want},
+			profile(36, 4, 60), fakeFiler{}, "64 % of the frames, and 64 % of the leaves," + want},
+		{"only below the leaf", callers, fakeFiler{}, "50 % of the frames, and 0 % of the leaves," + want},
 		{"few", profile(96, 4, 0), fakeFiler{}, ""},
 		{"no file known", profile(36, 0, 64), fakeFiler{}, ""},
 		{"a namer that knows no files", profile(0, 100, 0), fakeNamer{}, ""},

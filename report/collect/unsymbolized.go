@@ -16,22 +16,28 @@ type DebugFiler interface {
 // unsymbolizedShare is the share of frames without a name that is worth a line.
 const unsymbolizedShare = 0.05
 
-// unsymbolized returns a line with the share of frames without a name, and the file that would name
-// most of them. A frame counts once per sample. It returns "" if few frames lack a name, or if no such
-// file is known.
+// unsymbolized returns a line with the share of all frames and of leaf frames without a name, and the file
+// that would name most of them. A frame counts once per sample. It returns "" if few frames lack a name, or
+// if no such file is known.
 func unsymbolized(p *export.Profile, n Namer) string {
 	filer, ok := n.(DebugFiler)
 	if !ok {
 		return ""
 	}
-	var all, without int64
+	var all, without, leaves, leavesWithout int64
 	modules := map[int32]int64{}
 	for i := range p.Stacks {
 		s := &p.Stacks[i]
-		for _, f := range s.Frames {
+		for k, f := range s.Frames {
 			all += s.Count
+			if k == 0 {
+				leaves += s.Count
+			}
 			if frame := &p.Frames[f]; frame.Unnamed() {
 				without += s.Count
+				if k == 0 {
+					leavesWithout += s.Count
+				}
 				modules[frame.ModuleIndex] += s.Count
 			}
 		}
@@ -39,11 +45,16 @@ func unsymbolized(p *export.Profile, n Namer) string {
 	if float64(without) < unsymbolizedShare*float64(all) || without == 0 {
 		return ""
 	}
-	return needs(p, filer, modules, float64(without)/float64(all))
+	hint := needs(p, filer, modules)
+	if hint == "" {
+		return ""
+	}
+	return fmt.Sprintf("%.0f %% of the frames, and %.0f %% of the leaves, have no name: %s",
+		100*float64(without)/float64(all), 100*float64(leavesWithout)/float64(leaves), hint)
 }
 
-// needs names the debug file of the image that lacks most names and has one.
-func needs(p *export.Profile, filer DebugFiler, modules map[int32]int64, share float64) string {
+// needs names the debug file of the image that lacks most names and has such a file, and where to put it.
+func needs(p *export.Profile, filer DebugFiler, modules map[int32]int64) string {
 	best, file := int32(-1), ""
 	for m := range p.Modules { // in order, so that equal ones do not change places
 		at := int32(m)
@@ -63,8 +74,7 @@ func needs(p *export.Profile, filer DebugFiler, modules map[int32]int64, share f
 	if t := strings.TrimRight(dir, `/\`); t != "" && !strings.HasSuffix(t, ":") {
 		dir = t
 	}
-	return fmt.Sprintf("%.0f %% of the frames have no name: put %s beside %s (in %s) for those of %s",
-		100*share, file, name, dir, name)
+	return fmt.Sprintf("put %s beside %s (in %s) for those of %s, or use --symbols URL", file, name, dir, name)
 }
 
 // hidesInlined reports whether a profile has managed methods of a runtime that can keep the inlined ones, and
