@@ -168,8 +168,9 @@ func TestPageInUse(t *testing.T) {
 		{"one thread", "#m=samples&t=1",
 			"return document.getElementById('thread').value + ' ' + tree.total[0]", "1 60"},
 		{"names made short", "",
-			"return ['libcoreclr.so+0x675630', 'libc.so.6+0x12', 'System.IO.File.ReadAsync (async)', 'A.B.Run(int, string)', 'a::b<c::d>::e', 'Web.Main (lambda)'].map(n => [20, 16, 11].map(k => shorten(n, k)).join(' | ')).join('\\n')",
-			"libcoreclr+0x675630 | …+0x675630 | …+0x675630\nlibc.so.6+0x12 | libc.so.6+0x12 | libc+0x12\nReadAsync (async) | ReadAsync (asyn… | ReadAsync …\nA.B.Run(int, string) | A.B.Run | A.B.Run\na::b<c::d>::e | a::b<c::d>::e | b<c::d>::e\nWeb.Main (lambda) | Main (lambda) | Main (lamb…"},
+			"return ['libcoreclr.so+0x675630', 'libc.so.6+0x12', 'System.IO.File.ReadAsync (async)', 'A.B.Run(int, string)', 'a::b<c::d>::e', 'Web.Main (lambda)', 's::Impl::operator()(int)', 's::sort<std::vector<int>, long>(int)'].map(n => [20, 16, 11].map(k => shorten(n, k)).join(' | ')).join('\\n')",
+			"libcoreclr+0x675630 | …+0x675630 | …+0x675630\nlibc.so.6+0x12 | libc.so.6+0x12 | libc+0x12\nReadAsync (async) | ReadAsync (asyn… | ReadAsync …\nA.B.Run(int, string) | A.B.Run | A.B.Run\na::b<c::d>::e | a::b<c::d>::e | b<c::d>::e\nWeb.Main (lambda) | Main (lambda) | Main (lamb…\n" +
+				"s::Impl::operator() | Impl::operator() | operator()\nsort<…> | sort<…> | sort<…>"},
 	} {
 		fmt.Fprintf(&script, "history.replaceState(null, '', %q); begin(); answer(() => { %s });\n",
 			"#"+strings.TrimPrefix(c.hash, "#"), c.script)

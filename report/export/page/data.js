@@ -390,9 +390,9 @@ function formatEstimate(v, count, metric) {
 // errorOf is the relative standard error of so many samples, "" of none.
 function errorOf(count) { return count > 0 ? ` (± ${Math.max(1, Math.round(100 / Math.sqrt(count)))} %)` : ""; }
 
-// shorten fits a name into n characters: first without arguments, then without leading
-// namespaces, then cut. An address in a module is no name with namespaces: it loses the
-// module's ending, and then the module.
+// shorten fits a name into n characters: first without parameters, then without leading
+// namespaces, then without type arguments, then cut. An address in a module has no
+// namespaces: it loses the module's ending, and then the module.
 function shorten(name, n) {
   if (name.length <= n) return name;
   if (n < 2) return "";
@@ -402,25 +402,44 @@ function shorten(name, n) {
     return name.length <= n ? name : at[0].length + 1 <= n ? "…" + at[0] : name.slice(0, n - 1) + "…";
   }
   if (name[0] !== "[") {
-    name = withoutArguments(name);
+    name = withoutParameters(name);
     while (name.length > n) {
       const rest = dropSegment(name);
       if (rest === "") break;
       name = rest;
     }
+    if (name.length > n) name = withoutTypeArguments(name);
   }
   return name.length <= n ? name : name.slice(0, n - 1) + "…";
 }
 
-// withoutArguments cuts at the first bracket that stands right behind a name: "(lambda)"
-// and "(async)" are words of their own.
-function withoutArguments(name) {
-  const at = name.search(/[^ ]\(/);
-  return at < 0 ? name : name.slice(0, at + 1);
+// withoutParameters removes the parameter list at the end of a name. "(lambda)" and
+// "operator()" are parts of the name.
+function withoutParameters(name) {
+  if (name.endsWith(" const")) name = name.slice(0, -6);
+  if (!name.endsWith(")")) return name;
+  for (let i = name.length - 1, depth = 0; i > 0; i--) {
+    if (name[i] === ")") depth++;
+    else if (name[i] === "(") depth--;
+    if (depth === 0) return name[i - 1] === " " || name.endsWith("operator", i) ? name : name.slice(0, i);
+  }
+  return name;
 }
 
-// dropSegment takes away what stands before the first '.', '::' or '!' outside of angle
-// brackets; "" if there is none or nothing would be left.
+// withoutTypeArguments writes Map<…>.Get for Map<int, long>.Get.
+function withoutTypeArguments(name) {
+  let out = "", level = 0;
+  for (let i = 0; i < name.length; i++) {
+    const c = name[i];
+    if (c === "<" && i > 0 && level++ === 0) out += "<…";
+    else if (c === ">" && level > 0 && --level === 0) out += c;
+    else if (level === 0) out += c;
+  }
+  return level === 0 ? out : name;
+}
+
+// dropSegment removes the text up to the first '.', '::', or '!' outside of angle brackets.
+// It returns "" if no such mark is there, or if nothing would be left.
 function dropSegment(name) {
   let level = 0;
   for (let i = 0; i < name.length; i++) {
