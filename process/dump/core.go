@@ -80,6 +80,7 @@ type Core struct {
 
 	data     []byte
 	segments []segment
+	stack    uint64 // an address on the main thread's stack, 0 if unknown
 	noted    uint64 // bytes of notes read: many headers can refer to the same notes
 }
 

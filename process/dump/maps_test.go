@@ -106,3 +106,13 @@ func TestSetExecutable(t *testing.T) {
 		t.Errorf("%d segments of code, another mapping %v", code, last.Exec)
 	}
 }
+
+// The mapping of the main thread's stack has the name that the kernel gives it in a running process.
+func TestMapsMainStack(t *testing.T) {
+	auxv := make([]byte, 32)
+	auxv[0], auxv[9] = 25, 0x35 // AT_RANDOM
+	c := &Core{segments: []segment{{start: 0x1000, end: 0x2000}, {start: 0x3000, end: 0x4000}}}
+	c.auxv(auxv)
+	maps := c.Maps()
+	expect.True(t, len(maps) == 2 && maps[0].Path == "" && maps[1].Path == "[stack]", "%+v", maps)
+}

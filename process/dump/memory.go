@@ -66,6 +66,9 @@ func (c *Core) Maps() []live.Mapping {
 			if at == c.VDSO && c.VDSO != 0 {
 				m.Path = "[vdso]"
 			}
+			if m.Path == "" && m.Start <= c.stack && c.stack < m.End {
+				m.Path = "[stack]"
+			}
 			out, at = append(out, m), m.End
 			for next < len(c.Files) && c.Files[next].End <= at {
 				next++

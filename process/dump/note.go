@@ -111,11 +111,15 @@ func (c *Core) threadPointer(desc []byte) {
 	}
 }
 
-// auxv finds the address of the kernel's image (AT_SYSINFO_EHDR).
+// auxv finds the address of the kernel's image (AT_SYSINFO_EHDR), and an address on the main thread's stack
+// (AT_RANDOM).
 func (c *Core) auxv(desc []byte) {
 	for ; len(desc) >= 16; desc = desc[16:] {
-		if binary.LittleEndian.Uint64(desc) == 33 {
-			c.VDSO = binary.LittleEndian.Uint64(desc[8:])
+		switch value := binary.LittleEndian.Uint64(desc[8:]); binary.LittleEndian.Uint64(desc) {
+		case 33:
+			c.VDSO = value
+		case 25:
+			c.stack = value
 		}
 	}
 }

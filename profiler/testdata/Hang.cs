@@ -69,6 +69,9 @@ public static class Hang
 		Start("second", () => Both(B, A, held, limit));
 	}
 
+	// The only mode that ends the process.
+	static int Recurse(int n) { return Recurse(n + 1) + Recurse(n + 2) + n; }
+
 	// Two threads wait for each other's end, or a thread holds the lock that the thread needs whose end it awaits.
 	static void Joins(bool locks)
 	{
@@ -243,7 +246,7 @@ public static class Hang
 	{
 		var modes = new Dictionary<string, Action> {
 			{ "two-locks", () => TwoLocks(-1) }, { "joins", () => Joins(false) }, { "join-lock", () => Joins(true) },
-			{ "limit", () => TwoLocks(600000) },
+			{ "limit", () => TwoLocks(600000) }, { "overflow", () => Recurse(0) },
 			{ "mutex", Mutex }, { "upgrade", Upgrade }, { "writer", Writer }, { "lost", Lost },
 			{ "starve", () => Starve(() => Later().Wait()) }, { "starve-event", StarveByEvent },
 			{ "all", All }, { "pulse", Pulse }, { "circle", () => Circle(false) }, { "circle-any", () => Circle(true) },

@@ -56,7 +56,8 @@ type Thread struct {
 	Extra   []byte
 	word    lockWord
 	block   Block
-	limited bool // the wait of block has a time limit
+	limited bool   // the wait of block has a time limit
+	base    uint64 // the thread pointer, 0 if unknown
 }
 
 // StackFrame is a frame with its names.
@@ -86,6 +87,7 @@ type Stack struct {
 	Suspends    bool  // it is stopping all other threads, mostly for a collection; Locks sets it
 	Block       Block // what it waits for in a system call
 	Limited     bool  // that wait has a time limit; false if that is unknown
+	Overflow    bool  // a signal handler of the thread handles a stack overflow
 }
 
 // newPausedProcessOf is New for a running process, whose files are read too.
@@ -102,7 +104,7 @@ func newPausedProcessOf(pid int, a context.Arch, mem live.Memory, loader *live.L
 func New(a context.Arch, mem live.Memory, loader *live.Loader, maps []live.Mapping) *Process {
 	s := &Process{target: target.New(0, a, mem, loader), walker: walk.New(a),
 		names: map[*elf.File]*symbol.Table{}}
-	s.walker.Unproven = s.target.Unproven
+	s.walker.Unproven, s.walker.MaxFrames = s.target.Unproven, maxFrames
 	s.Set(maps)
 	if s.target.Tables != nil {
 		s.walker.SetStubs(s.target.Stubs())
@@ -142,6 +144,10 @@ func (s *Process) Outer(tid uint32) (uint32, bool) { return s.target.Threads.Out
 // Runtime reports whether a readable runtime was found, and if not, why.
 func (s *Process) Runtime() (found bool, why string) { return s.target.Tables != nil, s.target.Why }
 
+// maxFrames bounds a stack. A frame of a recursive method has at least 16 bytes, so 8 MB of stack, the usual
+// limit of a main thread, have at most 524,288 frames.
+const maxFrames = 1 << 20
+
 // Most bytes to copy: of a stack with a known end, of another stack (a coroutine's on a heap), and of the
 // runtime's Thread.
 const (
@@ -153,7 +159,7 @@ const (
 // Read copies the stack of a stopped thread, of at most maxPausedStack bytes. r are the thread's registers.
 // If the copy does not reach the stack's end, Cut is set in the result.
 func (s *Process) Read(tid uint32, r *context.Registers, st live.Stood) Thread {
-	th := Thread{TID: tid, Regs: *r}
+	th := Thread{TID: tid, Regs: *r, base: st.Base}
 	th.Stack, th.Cut = s.copyStack(r.SP(), st.Base)
 	if o := s.target.Threads.Objects[tid]; o != 0 {
 		b := make([]byte, extraPaused)
@@ -167,7 +173,7 @@ func (s *Process) Read(tid uint32, r *context.Registers, st live.Stood) Thread {
 
 // copyStack copies from the red zone below sp to the stack's end.
 func (s *Process) copyStack(sp, base uint64) (run memory.Run, cut bool) {
-	m := s.target.Mapping(sp)
+	m := s.stackAt(sp)
 	if m == nil {
 		return run, false
 	}
@@ -214,13 +220,21 @@ func (s *Process) verifySoon() {
 
 // WalkCopy walks and names a copied stack. If the stack is incomplete, its Gap says why. If the walk fails,
 // WalkCopy reads the mappings again and tries once more.
-func (s *Process) WalkCopy(c *walk.Capture) Stack {
+func (s *Process) WalkCopy(c *walk.Capture) Stack { return s.walk(c, 0) }
+
+// walk is WalkCopy for a thread whose thread pointer is base, 0 if unknown.
+func (s *Process) walk(c *walk.Capture, base uint64) Stack {
 	frames, gap := s.follow(c)
 	if gap != merge.GapNone && s.Reread != nil {
 		s.Set(s.Reread())
 		frames, gap = s.follow(c)
 	}
-	out := Stack{TID: c.TID, Gap: gap, Lacks: s.passed}
+	out := Stack{TID: c.TID}
+	if at, f := s.interrupted(c, frames, gap); at > 0 {
+		frames, gap = s.resume(c, base, frames, gap, at, &f)
+		out.Overflow = f.signal == sigsegv && s.Overflows(f.regs.SP(), f.address)
+	}
+	out.Gap, out.Lacks = gap, s.passed
 	if gap != merge.GapNone {
 		out.At = s.walker.Regs.IP()
 		if addr := s.lacks(c, gap); addr != 0 {
@@ -285,8 +299,8 @@ func (s *Process) missing(ip uint64) bool {
 
 // Walk is WalkCopy for a thread that Read has copied, with the lock that the thread waits for.
 func (s *Process) Walk(th *Thread) Stack {
-	out := s.WalkCopy(&walk.Capture{TID: th.TID, Regs: th.Regs, Stack: th.Stack, Cut: th.Cut,
-		Partial: th.Partial, Extra: th.Extra})
+	out := s.walk(&walk.Capture{TID: th.TID, Regs: th.Regs, Stack: th.Stack, Cut: th.Cut, Partial: th.Partial,
+		Extra: th.Extra}, th.base)
 	out.Block, out.Limited = th.block, th.limited
 	if len(out.Frames) > 0 && s.target.Threads.Numbers != nil {
 		leaf := &out.Frames[0]

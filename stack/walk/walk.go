@@ -54,6 +54,7 @@ type Walker struct {
 	// that describes it. All may be nil.
 	Unproven, Unloaded, Missing func(ip uint64) bool
 	Visit                       visit // called at each managed frame; may be nil
+	MaxFrames                   int   // of a stack; New sets it to 32,768
 
 	restore   memory.Range          // see SetStubs
 	goSymbols map[uint32][]goSymbol // by module, of those in incomplete stacks
@@ -79,7 +80,7 @@ type visit func(f *merge.Frame, i int, regs *context.Registers, end uint64, stac
 
 func New(a context.Arch) *Walker {
 	return &Walker{Unmanaged: managed.NewWalker(a), out: make([]merge.Frame, usualFrames),
-		goSymbols: map[uint32][]goSymbol{}}
+		goSymbols: map[uint32][]goSymbol{}, MaxFrames: maxFrames}
 }
 
 // SetStubs sets the address of the runtime's hijack stub (0 if unknown) and the result of
@@ -310,7 +311,7 @@ func (w *Walker) restored(extra []byte) (ra uint64, ok bool) {
 }
 
 func (w *Walker) put(f merge.Frame) bool {
-	if w.n >= maxFrames-1 && f.Kind != unwind.KindGap {
+	if w.n >= w.MaxFrames-1 && f.Kind != unwind.KindGap {
 		return false
 	}
 	*w.add() = f

@@ -13,6 +13,7 @@ type crash struct {
 	TID        uint32             `json:"tid"`
 	Signal     string             `json:"signal"`
 	Address    string             `json:"address,omitempty"`
+	Overflow   bool               `json:"stack_overflow,omitempty"`
 	Unhandled  bool               `json:"unhandled,omitempty"`  // the first exception ended the process
 	Exceptions []paused.Exception `json:"exceptions,omitempty"` // in progress, then its inner ones
 }
@@ -27,9 +28,11 @@ func crashOf(c *dump.Core, p *paused.Process, stacks []paused.Stack) *crash {
 	out := &crash{TID: t.TID, Signal: t.Fatal()}
 	if t.Faulted {
 		out.Address = fmt.Sprintf("%#x", t.Fault)
+		out.Overflow = out.Signal == "SIGSEGV" && p.Overflows(t.Regs.SP(), t.Fault)
 	}
 	for i := range stacks {
 		if stacks[i].TID == t.TID {
+			out.Overflow = out.Overflow || stacks[i].Overflow
 			out.Exceptions, out.Unhandled = p.Exceptions(&stacks[i])
 			out.Unhandled = out.Unhandled && out.Signal == "SIGABRT"
 		}
@@ -45,6 +48,9 @@ func (c *crash) write(w io.Writer) {
 	fmt.Fprintf(w, "crash: thread %d received %s", c.TID, c.Signal)
 	if c.Address != "" {
 		fmt.Fprintf(w, " at address %s", c.Address)
+	}
+	if c.Overflow {
+		fmt.Fprint(w, ": stack overflow")
 	}
 	for i := range c.Exceptions {
 		e, before := &c.Exceptions[i], ", exception in progress:"

@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -46,6 +48,74 @@ func TestCrashOfDump(t *testing.T) {
 	}
 }
 
+// A core of a program whose stack overflowed says so, and its first stack is complete: it has as many frames
+// of the recursion as the runtime counted, and then Main. The runtime handles the overflow on a stack of its
+// own.
+func TestCrashOfOverflow(t *testing.T) {
+	program := func(name string) string { return needs.File(t, "out", "samples", name) }
+	host := []string{needs.File(t, "out", "bin", "swhost"), needs.Runtime9(t), program("Hang.exe"),
+		"overflow"}
+	for _, c := range []struct {
+		name string
+		kind int // of createdump, 0 for the kernel
+		args []string
+	}{
+		{"kernel", 0, host}, {"heap", 2, host}, {"full", 4, host},
+		{"single file", 0, []string{program("Hang10"), "overflow"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			core, want := overflow(t, c.kind, c.args)
+			v := must.Get((&stackFlags{core: core}).ofCore())(t)
+			first := v.Threads[0]
+			must.True(t, v.Crash != nil && v.Crash.Overflow && v.Crash.TID == first.TID, "%+v", v.Crash)
+			var names []string
+			for _, f := range first.Frames {
+				names = append(names, f.Name)
+			}
+			start := slices.Index(names, "Hang.Recurse")
+			must.True(t, first.Complete && start > 0 && len(names) > start+want, "%d frames", len(names))
+			other := func(s string) bool { return s != "Hang.Recurse" }
+			rest := names[start+want:]
+			expect.True(t, !slices.ContainsFunc(names[start:start+want], other) && other(rest[0]) &&
+				slices.Contains(rest, "Hang.Main"), "%d frames of the recursion, then %v", want, rest)
+			var text strings.Builder
+			must.Do(t, v.write(&text, false))
+			line := fmt.Sprintf("\n  ... the line above repeats %d more times\n", want-1)
+			expect.True(t, strings.Contains(text.String(), line) &&
+				strings.Contains(text.String(), "received SIGABRT: stack overflow\n"),
+				"%.2000s", text.String())
+		})
+	}
+}
+
+// overflow runs a program whose stack overflows. It returns the core, and how many frames of the recursion
+// the runtime counted.
+func overflow(t *testing.T, kind int, args []string) (core string, frames int) {
+	t.Helper()
+	limits := "ulimit -s 1024; ulimit -c 0" // createdump is slow on deep stacks
+	if kind == 0 {
+		limits = "ulimit -s 1024; ulimit -c unlimited"
+		pattern, err := os.ReadFile("/proc/sys/kernel/core_pattern")
+		if err != nil || strings.ContainsAny(string(pattern), "|/%") {
+			t.Skipf("SKIPPED-CHECK: the kernel writes cores elsewhere: kernel.core_pattern is %q", pattern)
+		}
+	}
+	cmd := exec.Command("/bin/sh", append([]string{"-c", limits + `; exec "$@"`, "sh"}, args...)...)
+	cmd.Dir = tempdir.New(t)
+	if kind != 0 {
+		cmd.Env = append(os.Environ(), "DOTNET_DbgEnableMiniDump=1",
+			"DOTNET_DbgMiniDumpName="+cmd.Dir+"/core", fmt.Sprintf("DOTNET_DbgMiniDumpType=%d", kind))
+	}
+	out, _ := cmd.CombinedOutput() // it aborts
+	_, count, _ := strings.Cut(string(out), "Repeated ")
+	count, _, _ = strings.Cut(count, " times")
+	frames, err := strconv.Atoi(count)
+	must.True(t, err == nil, "%s", out)
+	files := must.Get(filepath.Glob(cmd.Dir + "/core*"))(t)
+	must.True(t, len(files) == 1, "cores: %v", files)
+	return files[0], frames
+}
+
 // The text of a crash has the address, and each inner exception in a line of its own. Control characters are
 // quoted.
 func TestWriteCrash(t *testing.T) {
@@ -56,6 +126,8 @@ func TestWriteCrash(t *testing.T) {
 		{nil, ""},
 		{&crash{TID: 7, Signal: "SIGSEGV", Address: "0x10"},
 			"crash: thread 7 received SIGSEGV at address 0x10\n"},
+		{&crash{TID: 7, Signal: "SIGSEGV", Address: "0x10", Overflow: true},
+			"crash: thread 7 received SIGSEGV at address 0x10: stack overflow\n"},
 		{&crash{TID: 7, Signal: "SIGABRT", Unhandled: true,
 			Exceptions: []paused.Exception{{Type: "A", Message: "x\ny", Cut: true}, {Type: "B"}}},
 			"crash: thread 7 received SIGABRT: unhandled A: \"x\\ny\" (the message is longer)\n" +
