@@ -73,10 +73,17 @@ var (
 	onStub = []fs.Kind{fs.Root, fs.Managed, fs.ILStub}
 )
 
+// thread is what a case may change.
+type thread struct {
+	w *fs.World
+	b unwind.Bounds
+	s managed.Specials
+}
+
 var findCases = []struct {
 	name   string
 	kinds  []fs.Kind
-	change func(w *fs.World, b *unwind.Bounds, s *managed.Specials)
+	change func(x *thread)
 	want   Verdict
 	seed   int // index of the true seed frame, leaf first; -1: none
 	frames int // unmanaged frames above it
@@ -84,89 +91,65 @@ var findCases = []struct {
 	{"managed on top", []fs.Kind{fs.Root, fs.Managed}, nil, NotNeeded, 0, 0},
 	{"two native frames", native, nil, Found, 2, 2},
 	{"two framed frames", framed, nil, Found, 2, 2},
-	{"bounds unknown", native,
-		func(_ *fs.World, b *unwind.Bounds, _ *managed.Specials) { *b = unwind.Bounds{} }, Found, 2, 2},
+	{"bounds unknown", native, func(x *thread) { x.b = unwind.Bounds{} }, Found, 2, 2},
 	{"native to the end", []fs.Kind{fs.Root, fs.Native}, nil, NoManaged, -1, 2},
 	{"no unwind data", []fs.Kind{fs.Root, fs.Managed, fs.NoCFI, fs.Native}, nil, Truncated, -1, 2},
 	{"over a guess", []fs.Kind{fs.Root, fs.Managed, fs.NoCFI, fs.Native},
-		func(_ *fs.World, b *unwind.Bounds, _ *managed.Specials) { b.Guess = true }, Unsafe, -1, 2},
-	{"nothing copied", native,
-		func(w *fs.World, _ *unwind.Bounds, _ *managed.Specials) { w.Capture.Stack.Data = nil },
-		Truncated, -1, 1},
-	{"ip not canonical", native,
-		func(w *fs.World, _ *unwind.Bounds, _ *managed.Specials) { moveIP(w, 1<<60) }, Truncated, -1, 1},
-	{"a preserved register unknown", native,
-		func(w *fs.World, _ *unwind.Bounds, _ *managed.Specials) { forget(w) }, Unsafe, -1, 2},
+		func(x *thread) { x.b.Guess = true }, Unsafe, -1, 2},
+	{"nothing copied", native, func(x *thread) { x.w.Capture.Stack.Data = nil }, Truncated, -1, 1},
+	{"ip not canonical", native, func(x *thread) { moveIP(x.w, 1<<60) }, Truncated, -1, 1},
+	{"a preserved register unknown", native, func(x *thread) { forget(x.w) }, Unsafe, -1, 2},
 
 	{"stack pointer above the stack", native,
-		func(_ *fs.World, b *unwind.Bounds, _ *managed.Specials) { b.High = b.Low + 8 }, ForeignStack, -1, 0},
+		func(x *thread) { x.b.High = x.b.Low + 8 }, ForeignStack, -1, 0},
 	{"stack pointer below the stack", native,
-		func(w *fs.World, b *unwind.Bounds, _ *managed.Specials) { b.Low = w.Truth[0].SP + 8 },
-		ForeignStack, -1, 0},
+		func(x *thread) { x.b.Low = x.w.Truth[0].SP + 8 }, ForeignStack, -1, 0},
 	{"managed, on a foreign stack", []fs.Kind{fs.Root, fs.Managed},
-		func(w *fs.World, _ *unwind.Bounds, _ *managed.Specials) { moveSP(w, 1<<30) }, ForeignStack, -1, 0},
+		func(x *thread) { moveSP(x.w, 1<<30) }, ForeignStack, -1, 0},
 	{"a special on a foreign stack", native,
-		func(w *fs.World, b *unwind.Bounds, s *managed.Specials) { s.Redirect, b.High = around(w, 0), 8 },
-		ForeignStack, -1, 0},
+		func(x *thread) { x.s.Redirect, x.b.High = around(x.w, 0), 8 }, ForeignStack, -1, 0},
 	{"stack pointer at the base", []fs.Kind{fs.Root, fs.Managed},
-		func(w *fs.World, b *unwind.Bounds, _ *managed.Specials) { b.High = w.Truth[0].SP },
-		ForeignStack, -1, 0},
+		func(x *thread) { x.b.High = x.w.Truth[0].SP }, ForeignStack, -1, 0},
 	{"stack pointer at the limit", []fs.Kind{fs.Root, fs.Managed},
-		func(w *fs.World, b *unwind.Bounds, _ *managed.Specials) { b.Low = w.Truth[0].SP }, NotNeeded, 0, 0},
+		func(x *thread) { x.b.Low = x.w.Truth[0].SP }, NotNeeded, 0, 0},
 	{"misaligned, managed", []fs.Kind{fs.Root, fs.Managed},
-		func(w *fs.World, _ *unwind.Bounds, _ *managed.Specials) { moveSP(w, 4) }, Unsafe, -1, 0},
-	{"misaligned, then right again", framed,
-		func(w *fs.World, _ *unwind.Bounds, _ *managed.Specials) { moveSP(w, 4) }, Unsafe, -1, 2},
+		func(x *thread) { moveSP(x.w, 4) }, Unsafe, -1, 0},
+	{"misaligned, then right again", framed, func(x *thread) { moveSP(x.w, 4) }, Unsafe, -1, 2},
 
-	{"redirect stub on top", native,
-		func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.Redirect = around(w, 0) },
-		StubOnTop, -1, 1},
+	{"redirect stub on top", native, func(x *thread) { x.s.Redirect = around(x.w, 0) }, StubOnTop, -1, 1},
 	{"redirect stub in managed memory", onStub,
-		func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.Redirect = around(w, 0) },
-		StubOnTop, -1, 0},
+		func(x *thread) { x.s.Redirect = around(x.w, 0) }, StubOnTop, -1, 0},
 	{"redirect stub that waits for its return address", native,
-		func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.Redirect = around(w, 1) },
-		Unsafe, -1, 2},
-	{"dispatcher on top", native,
-		func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.Dispatch = around(w, 0) },
-		StubOnTop, -1, 1},
-	{"dispatcher left like a call", native,
-		func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.Dispatch = around(w, 1) },
-		Unsafe, -1, 2},
-	{"dispatcher elsewhere", native,
-		func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.Dispatch = around(w, 3) }, Found, 2, 2},
+		func(x *thread) { x.s.Redirect = around(x.w, 1) }, Unsafe, -1, 2},
+	{"dispatcher on top", native, func(x *thread) { x.s.Dispatch = around(x.w, 0) }, StubOnTop, -1, 1},
+	{"dispatcher left like a call", native, func(x *thread) { x.s.Dispatch = around(x.w, 1) }, Unsafe, -1, 2},
+	{"dispatcher elsewhere", native, func(x *thread) { x.s.Dispatch = around(x.w, 3) }, Found, 2, 2},
 	{"IL stub on top, all managed code is a method", onStub, nil, NotNeeded, 0, 0},
-	{"IL stub on top", onStub,
-		func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.IsMethod = isMethod(w) },
-		StubOnTop, -1, 0},
+	{"IL stub on top", onStub, func(x *thread) { x.s.IsMethod = isMethod(x.w) }, StubOnTop, -1, 0},
 	{"misaligned, IL stub on top", onStub,
-		func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) {
-			moveSP(w, 4)
-			s.IsMethod = isMethod(w)
-		}, Unsafe, -1, 0},
+		func(x *thread) { moveSP(x.w, 4); x.s.IsMethod = isMethod(x.w) }, Unsafe, -1, 0},
 	{"method on top", []fs.Kind{fs.Root, fs.Managed},
-		func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.IsMethod = isMethod(w) },
-		NotNeeded, 0, 0},
+		func(x *thread) { x.s.IsMethod = isMethod(x.w) }, NotNeeded, 0, 0},
 	{"IL stub under native frames", append(onStub[:3:3], fs.Native),
-		func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.IsMethod = isMethod(w) }, Found, 1, 1},
+		func(x *thread) { x.s.IsMethod = isMethod(x.w) }, Found, 1, 1},
 }
 
 func TestFind(t *testing.T) {
 	for _, arch := range context.Arches {
 		for _, c := range findCases {
 			t.Run(arch.String()+"/"+c.name, func(t *testing.T) {
-				w := fs.BuildFor(arch, c.kinds...)
-				b, s := unwind.Bounds{Low: fs.StackLow, High: fs.StackHigh}, &managed.Specials{}
+				x := &thread{w: fs.BuildFor(arch, c.kinds...),
+					b: unwind.Bounds{Low: fs.StackLow, High: fs.StackHigh}}
 				if c.change != nil {
-					c.change(w, &b, s)
+					c.change(x)
 				}
-				r := newFinder(w, s).find(&b)
+				r := newFinder(x.w, &x.s).find(&x.b)
 				must.True(t, r.Verdict == c.want && r.Frames == c.frames,
 					"verdict %v (stop %v) with %d frames, want %v with %d", r.Verdict, r.Stop, r.Frames,
 					c.want, c.frames)
 				expect.Equal(t, r.Verdict.Usable(), c.seed >= 0, "usable")
 				if c.seed >= 0 {
-					checkSeed(t, &r, &w.Truth[c.seed])
+					checkSeed(t, &r, &x.w.Truth[c.seed])
 				}
 			})
 		}
