@@ -25,20 +25,9 @@ func TestCapture(t *testing.T) {
 }
 
 func TestCaptureOfNobody(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		args []string
-		code int
-		want string
-	}{
-		{"no such process", []string{"--pid", "4194305"}, 125, "there is no process 4194305"},
-		{"no such command", []string{"--", "no-such-program"}, 127, "not found"},
-		{"no program", []string{"--", "/dev/null"}, 126, "permission denied"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			_, errOut, code, _ := tool(t, append([]string{"capture"}, c.args...)...)
-			expect.True(t, code == c.code && strings.Contains(errOut, c.want),
-				"exit code %d, want %d; stderr %q, want %q", code, c.code, errOut, c.want)
-		})
-	}
+	refused(t, []wrongUse{
+		{"no such process", []string{"capture", "--pid", "4194305"}, 125, "there is no process 4194305"},
+		{"no such command", []string{"capture", "--", "no-such-program"}, 127, "not found"},
+		{"no program", []string{"capture", "--", "/dev/null"}, 126, "permission denied"},
+	})
 }

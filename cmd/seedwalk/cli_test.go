@@ -144,13 +144,33 @@ func TestRecordDefaultsAndJSON(t *testing.T) {
 	}
 }
 
+// wrongUse is a command that is refused: the exit code, and a part of the one line that says why.
+type wrongUse struct {
+	name string
+	args []string
+	code int
+	want string
+}
+
+// refused runs commands. Each must say what is wrong in one line, print nothing else, and leave no file.
+func refused(t *testing.T, cases []wrongUse) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			out, errOut, code, dir := tool(t, c.args...)
+			expect.True(t, code == c.code && strings.Contains(errOut, c.want) && out == "",
+				"exit code %d, want %d\nstdout %q\nstderr %q, want %q", code, c.code, out, errOut, c.want)
+			if c.args != nil && strings.Count(errOut, "\n") != 1 {
+				t.Errorf("not one line: %q", errOut)
+			}
+			left, _ := os.ReadDir(dir)
+			expect.True(t, len(left) == 0, "left behind: %v", left)
+		})
+	}
+}
+
 func TestWrongUse(t *testing.T) {
-	cases := []struct {
-		name string
-		args []string
-		code int
-		want string
-	}{
+	refused(t, []wrongUse{
 		{"nothing", nil, 2, "Commands:"},
 		{"no such command", []string{"xylophone"}, 2, "the commands are record, "},
 		{"no command to record", []string{"record", "--rate", "5"}, 2, "put it after --"},
@@ -211,19 +231,7 @@ func TestWrongUse(t *testing.T) {
 			"make the directory first: mkdir "},
 		{"no such program", []string{"record", "--", "no-such-program"}, 127, "command not found"},
 		{"no such profiler", []string{"record", "--profiler", "none.so", "--", "x"}, 125, "none.so"},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			out, errOut, code, dir := tool(t, c.args...)
-			expect.True(t, code == c.code && strings.Contains(errOut, c.want) && out == "",
-				"exit code %d, want %d\nstdout %q\nstderr %q, want %q", code, c.code, out, errOut, c.want)
-			if c.args != nil && strings.Count(errOut, "\n") != 1 {
-				t.Errorf("not one line: %q", errOut)
-			}
-			left, _ := os.ReadDir(dir)
-			expect.True(t, len(left) == 0, "left behind: %v", left)
-		})
-	}
+	})
 }
 
 // The help of record explains every clock.

@@ -49,34 +49,21 @@ func TestSimList(t *testing.T) {
 }
 
 func TestSimWrongUse(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		args []string
-		code int
-		want string
-	}{
-		{"unknown scenario", []string{"--scenario", "hep"}, 2,
+	refused(t, []wrongUse{
+		{"unknown scenario", []string{"sim", "--scenario", "hep"}, 2,
 			`no scenario is called "hep"; seedwalk sim lists them`},
-		{"name without its flag", []string{"heap"}, 2, "named with --scenario"},
-		{"run of nothing", []string{"--run", "3"}, 2, "--run needs a --scenario"},
-		{"run and explore", []string{"--scenario", "heap", "--run", "3", "--explore"}, 2, "choose one"},
-		{"a run that is no number", []string{"--scenario", "heap", "--run", "x"}, 2,
+		{"name without its flag", []string{"sim", "heap"}, 2, "named with --scenario"},
+		{"run of nothing", []string{"sim", "--run", "3"}, 2, "--run needs a --scenario"},
+		{"run and explore", []string{"sim", "--scenario", "heap", "--run", "3", "--explore"}, 2,
+			"choose one"},
+		{"a run that is no number", []string{"sim", "--scenario", "heap", "--run", "x"}, 2,
 			"--run x: not a whole number"},
-		{"picture of all", []string{"--scenario", "all", "--svg", "x.svg"}, 2, "one scenario"},
-		{"preemptions", []string{"--scenario", "heap", "--preemptions", "-3"}, 2, `nor "all"`},
-		{"workers", []string{"--scenario", "heap", "--workers", "0"}, 2, "at least 1"},
-		{"architecture", []string{"--scenario", "heap", "--arch", "mips"}, 2, "amd64 or arm64"},
-		{"docs and more", []string{"--docs", "x", "--json"}, 2, "no other option"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			out, errOut, code, dir := tool(t, append([]string{"sim"}, c.args...)...)
-			expect.True(t, code == c.code && out == "" && strings.Contains(errOut, c.want) &&
-				strings.Count(errOut, "\n") == 1,
-				"exit code %d\nstdout %q\nstderr %q, want %q", code, out, errOut, c.want)
-			left, _ := os.ReadDir(dir)
-			expect.True(t, len(left) == 0, "left behind: %v", left)
-		})
-	}
+		{"picture of all", []string{"sim", "--scenario", "all", "--svg", "x.svg"}, 2, "one scenario"},
+		{"preemptions", []string{"sim", "--scenario", "heap", "--preemptions", "-3"}, 2, `nor "all"`},
+		{"workers", []string{"sim", "--scenario", "heap", "--workers", "0"}, 2, "at least 1"},
+		{"architecture", []string{"sim", "--scenario", "heap", "--arch", "mips"}, 2, "amd64 or arm64"},
+		{"docs and more", []string{"sim", "--docs", "x", "--json"}, 2, "no other option"},
+	})
 }
 
 // The same number gives the same bytes; another number gives another run.
@@ -194,25 +181,16 @@ func TestRulesGolden(t *testing.T) {
 }
 
 func TestRulesWrongUse(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		args []string
-		code int
-		want string
-	}{
-		{"a letter wrong", []string{"GetTreadInfo"}, 1, "did you mean GetThreadInfo?"},
-		{"a rule nearly", []string{"tread-destroyed"}, 1, "did you mean thread-destroyed?"},
-		{"an unknown HRESULT", []string{"80139999"}, 1, `nothing is called "80139999"`},
-		{"nothing near", []string{"xyzzyxyzzyxyzzyxyzzy"}, 1,
+	refused(t, []wrongUse{
+		{"a letter wrong", []string{"rules", "GetTreadInfo"}, 1, "did you mean GetThreadInfo?"},
+		{"a rule nearly", []string{"rules", "tread-destroyed"}, 1, "did you mean thread-destroyed?"},
+		{"an unknown HRESULT", []string{"rules", "80139999"}, 1, `nothing is called "80139999"`},
+		{"nothing near", []string{"rules", "xyzzyxyzzyxyzzyxyzzy"}, 1,
 			`nothing is called "xyzzyxyzzyxyzzyxyzzy"; seedwalk rules lists`},
-		{"a long name", []string{strings.Repeat("x", 100000)}, 1, "nothing is called"},
-		{"two names", []string{"a", "b"}, 2, "one name at a time, not 2"},
-		{"unknown flag", []string{"--x"}, 2, "seedwalk rules --help"},
-	} {
-		out, errOut, code, _ := tool(t, append([]string{"rules"}, c.args...)...)
-		expect.True(t, code == c.code && out == "" && strings.Contains(errOut, c.want),
-			"%s: exit code %d, %q, %q", c.name, code, out, errOut)
-	}
+		{"a long name", []string{"rules", strings.Repeat("x", 100000)}, 1, "nothing is called"},
+		{"two names", []string{"rules", "a", "b"}, 2, "one name at a time, not 2"},
+		{"unknown flag", []string{"rules", "--x"}, 2, "seedwalk rules --help"},
+	})
 }
 
 func TestRulesJSON(t *testing.T) {
