@@ -131,8 +131,8 @@ func countKinds(t *testing.T, out string, kinds map[string]int) {
 func places(t *testing.T, dir, library string) {
 	exe, out := compiled(t, "capi/testdata/Places.cs"), filepath.Join(dir, "thrown")
 	const times = 1000
-	r := run(t, 2*time.Minute, profiled(library, "COPIES_THROWN="+out), need(t, "out", "bin", "swhost"),
-		runtime9(t), exe, fmt.Sprint(times))
+	r := run(t, 2*time.Minute, profiled(library, "COPIES_THROWN="+out),
+		hosted(t, runtime9(t), exe, fmt.Sprint(times))...)
 	must.True(t, r.code == 42 && r.stderr == "", "%d\n%s%s", r.code, r.stdout, r.stderr)
 	said := map[string]int{} // how often the runtime reported each stack
 	for l := range strings.Lines(r.stdout) {
@@ -166,18 +166,26 @@ func ours(line string) string {
 	return strings.Join(out, ";")
 }
 
+// keeping starts a program without a helper, by a command, and waits until its copies are in a file.
+// It returns what the program says of its stacks.
+func keeping(t *testing.T, by ...string) (p *process, file string, said []string) {
+	t.Helper()
+	dir := tempdir.New(t)
+	library := vendor(t, filepath.Join("capi", "testdata", "copies.cpp"), "libseedwalk_client.a")
+	file = filepath.Join(dir, "copies")
+	env := profiled(library, "SEEDWALK_ENGINE="+filepath.Join(dir, "none"), "COPIES_KEEP="+file,
+		"MALLOC_ARENA_MAX=1")
+	argv := hosted(t, runtime9(t), compiled(t, "capi/testdata/Places.cs"), "100", "wait")
+	p = startIn(t, env, append(by, argv...)...)
+	return p, file, p.until("done")
+}
+
 // Without a helper, the client library keeps copies in a file. The tool walks them with the memory of the
 // process, or of its core: the stacks of exceptions are those that Environment.StackTrace gave at the same
 // places. Another process and a damaged file are refused, with a reason.
 func TestClientKept(t *testing.T) {
-	dir := tempdir.New(t)
-	library := vendor(t, filepath.Join("capi", "testdata", "copies.cpp"), "libseedwalk_client.a")
-	file := filepath.Join(dir, "copies")
-	env := profiled(library, "SEEDWALK_ENGINE="+filepath.Join(dir, "none"), "COPIES_KEEP="+file,
-		"MALLOC_ARENA_MAX=1")
-	p := startIn(t, env, need(t, "out", "bin", "swhost"), runtime9(t),
-		compiled(t, "capi/testdata/Places.cs"), "100", "wait")
-	said := p.until("done")
+	p, file, said := keeping(t)
+	dir := filepath.Dir(file)
 	t.Run("process", func(t *testing.T) { keptPlaces(t, said, "--copies", file, p.id) })
 	core := coreOf(t, p.id, "full")
 	t.Run("core", func(t *testing.T) { keptPlaces(t, said, "--copies", file, "--core", core) })
@@ -208,14 +216,7 @@ func TestClientKeptContained(t *testing.T) {
 	if os.Geteuid() != 0 || exec.Command(unshare[0], append(unshare[1:], "true")...).Run() != nil {
 		t.Skip("SKIPPED-CHECK: no namespaces can be made here (they need root and unshare)")
 	}
-	dir := tempdir.New(t)
-	library := vendor(t, filepath.Join("capi", "testdata", "copies.cpp"), "libseedwalk_client.a")
-	file := filepath.Join(dir, "copies")
-	env := profiled(library, "SEEDWALK_ENGINE="+filepath.Join(dir, "none"), "COPIES_KEEP="+file,
-		"MALLOC_ARENA_MAX=1")
-	p := startIn(t, env, append(unshare, need(t, "out", "bin", "swhost"), runtime9(t),
-		compiled(t, "capi/testdata/Places.cs"), "100", "wait")...)
-	said := p.until("done")
+	p, file, said := keeping(t, unshare...)
 	pid := child(t, p, func(int) bool { return true })
 	l := stacks(t, "--copies", file, fmt.Sprint(pid))
 	for i := range l.Threads {

@@ -73,7 +73,7 @@ func on(t *testing.T, runtime, name string, args ...string) []string {
 	var argv []string
 	switch runtime {
 	case needs.Net9:
-		argv = []string{need(t, "out", "bin", "swhost"), runtime9(t), need(t, "out", "samples", name+".exe")}
+		return hosted(t, runtime9(t), need(t, "out", "samples", name+".exe"), args...)
 	case needs.Net10:
 		argv = []string{need(t, "out", "samples", name+"10")}
 	case needs.Net8:
@@ -85,6 +85,12 @@ func on(t *testing.T, runtime, name string, args ...string) []string {
 		t.Fatalf("no runtime %q", runtime)
 	}
 	return append(argv, args...)
+}
+
+// hosted is the command line of a program on a runtime without a host of its own.
+func hosted(t *testing.T, runtime, exe string, args ...string) []string {
+	t.Helper()
+	return append([]string{need(t, "out", "bin", "swhost"), runtime, exe}, args...)
 }
 
 // app is the command line of a sample program on .NET 9.

@@ -156,8 +156,8 @@ func TestStrippedLibrary(t *testing.T) {
 	}
 	must.Run(t, exec.Command(strip, "--strip-all", "-R", ".note.gnu.build-id", "-R", ".comment",
 		filepath.Join(dir, "libdemo.so")))
-	r := record(t, "--mode snapshot --rate 200", need(t, "out", "bin", "swhost"), runtime9(t),
-		filepath.Join(dir, "Demo.exe"), "2")
+	r := record(t, "--mode snapshot --rate 200",
+		hosted(t, runtime9(t), filepath.Join(dir, "Demo.exe"), "2")...)
 	r.whole(t, 500, 980)
 	r.ok(t)
 }
@@ -212,8 +212,7 @@ func TestReplacedLibraries(t *testing.T) {
 			}
 			replaced := []string{"libcoreclr.so", "libtruth.so"}
 			dir := ownRuntime(t, replaced...)
-			p := attached(t, append(c.without, need(t, "out", "bin", "swhost"), dir,
-				filepath.Join(dir, "Truth.exe"), "120")...)
+			p := attached(t, append(c.without, hosted(t, dir, filepath.Join(dir, "Truth.exe"), "120")...)...)
 			for _, name := range replaced { // a new file is renamed over the old; the mapped one remains
 				other := filepath.Join(dir, "new")
 				must.True(t, os.WriteFile(other, []byte("\x7fELF and nothing like it"), 0o755) == nil &&

@@ -111,8 +111,7 @@ func TestUnprovenRuntime(t *testing.T) {
 		"code %d, %+v", r.code, r.Figures)
 	expect.Contains(t, r.stderr, "samples end at managed code: the runtime's tables cannot be read")
 	expect.True(t, !r.has("Demo.Recursion"), "managed code has names")
-	pid := attached(t, need(t, "out", "bin", "swhost"), runtime,
-		need(t, "out", "samples", "Demo.exe"), "600000").id
+	pid := attached(t, hosted(t, runtime, need(t, "out", "samples", "Demo.exe"), "600000")...).id
 	stack := seedwalk(t, "stack", pid)
 	stack.ends(t, 0, stack.stdout, gap)
 	expect.Contains(t, seedwalk(t, "doctor", "--pid", pid).stdout, why)
@@ -121,7 +120,7 @@ func TestUnprovenRuntime(t *testing.T) {
 // fallback records a program on a changed CLR.
 func fallback(t *testing.T, runtime string) *recording {
 	t.Helper()
-	r := record(t, "", need(t, "out", "bin", "swhost"), runtime, need(t, "out", "samples", "Demo.exe"), "4")
+	r := record(t, "", hosted(t, runtime, need(t, "out", "samples", "Demo.exe"), "4")...)
 	t.Log("\n" + r.stderr)
 	return r
 }

@@ -315,8 +315,7 @@ func TestOtherNamespaces(t *testing.T) {
 // once. Each method has its own name and its own CPU time in the profile all the same. The program measures
 // the truth with the clock of its thread.
 func TestReusedCode(t *testing.T) {
-	r := record(t, "--rate 499", need(t, "out", "bin", "swhost"), runtime9(t),
-		need(t, "out", "samples", "Reused.exe"), "10", "40")
+	r := record(t, "--rate 499", app(t, "Reused", "10", "40")...)
 	seen := map[string]float64{}
 	for i := range r.Stacks {
 		names := r.stackNames(i)

@@ -79,17 +79,24 @@ func TestSampler(t *testing.T) {
 			}
 			library := vendor(t, source, c.kind)
 			samplerTruth(t, c, dir, library, on(t, c.runtime, "Truth"))
-			file, out := filepath.Join(dir, "raw"), filepath.Join(dir, "storm")
-			res := run(t, time.Minute,
-				profiled(library, "SEEDWALK_RAW="+file, "SAMPLER_OUT="+out), on(t, c.runtime, "Storm")...)
-			samples, _ := readRaw(t, file, res.stderr)
-			stormed(t, c, samples, res)
-			if c.example == smallest {
+			if out := storm(t, c, library); c.example == smallest {
 				waited(t, out)
 			}
-			expect.Equal(t, res.stdout+res.stderr, "", "it said %q %q", res.stdout, res.stderr)
 		})
 	}
+}
+
+// storm runs Storm.cs under a sample profiler, which must not affect it, and returns the profiler's file.
+func storm(t *testing.T, c combination, library string) (out string) {
+	t.Helper()
+	dir := tempdir.New(t)
+	file, out := filepath.Join(dir, "raw"), filepath.Join(dir, "storm")
+	res := run(t, time.Minute,
+		profiled(library, "SEEDWALK_RAW="+file, "SAMPLER_OUT="+out), on(t, c.runtime, "Storm")...)
+	samples, _ := readRaw(t, file, res.stderr)
+	stormed(t, c, samples, res)
+	expect.Equal(t, res.stdout+res.stderr, "", "the program's output")
+	return out
 }
 
 func samplerTruth(t *testing.T, which combination, dir, library string, app []string) {

@@ -41,12 +41,18 @@ func TestSimplePrograms(t *testing.T) {
 			t.Run(p.runtime+"/"+kind, func(t *testing.T) {
 				t.Parallel()
 				argv := needs.Simple(t, p.runtime, kind)
-				t.Run("stack", func(t *testing.T) { testSimpleStack(t, kind, argv) })
-				t.Run("record", func(t *testing.T) {
-					testSimpleProfile(t, kind,
-						record(t, "", append(argv, "1500")...))
+				t.Run("stack", func(t *testing.T) {
+					th := mainThread(t, start(t, append(argv, "600000")...), kind)
+					expect.True(t, th.Complete, "the main thread is not whole: %+v", th)
 				})
-				t.Run("attach", func(t *testing.T) { testSimpleAttach(t, kind, argv) })
+				t.Run("record", func(t *testing.T) {
+					simpleProfile(t, kind, record(t, "", append(argv, "1500")...))
+				})
+				t.Run("attach", func(t *testing.T) {
+					p := start(t, append(argv, "600000")...)
+					mainThread(t, p, kind)
+					simpleProfile(t, kind, record(t, "--duration 1s --pid "+p.id))
+				})
 			})
 		}
 	}
@@ -82,19 +88,8 @@ func mainThread(t *testing.T, p *process, kind string) (th shownThread) {
 	return th
 }
 
-func testSimpleStack(t *testing.T, kind string, argv []string) {
-	th := mainThread(t, start(t, append(argv, "600000")...), kind)
-	expect.True(t, th.Complete, "the main thread is not whole: %+v", th)
-}
-
-func testSimpleAttach(t *testing.T, kind string, argv []string) {
-	p := start(t, append(argv, "600000")...)
-	mainThread(t, p, kind)
-	testSimpleProfile(t, kind, record(t, "--duration 1s --pid "+p.id))
-}
-
-// testSimpleProfile checks a recording: each stack is whole, and one is that of Main.
-func testSimpleProfile(t *testing.T, kind string, r *recording) {
+// simpleProfile checks a recording: each stack is whole, and one is that of Main.
+func simpleProfile(t *testing.T, kind string, r *recording) {
 	t.Helper()
 	seen := false
 	for i := range r.Stacks {
