@@ -19,6 +19,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -176,5 +177,37 @@ func TestStopWakes(t *testing.T) {
 		case <-time.After(10 * time.Second):
 			t.Fatal("stopped: still sleeps")
 		}
+	}
+}
+
+// Frames are doubtful if their return addresses were read after the sample.
+func TestDoubtLater(t *testing.T) {
+	frames := []merge.Frame{{SP: 0x100, Trust: unwind.TrustContext}, {SP: 0x200, Trust: unwind.TrustCLR},
+		{SP: 0x201, Trust: unwind.TrustCFI}, {SP: 0x300, Trust: unwind.TrustFramePointer},
+		{SP: 0x400, Kind: unwind.KindGap}}
+	doubtLater(frames, 0x200)
+	for i, want := range []unwind.Trust{unwind.TrustContext, unwind.TrustCLR, unwind.TrustLater,
+		unwind.TrustFramePointer, unwind.TrustNone} {
+		expect.Equal(t, frames[i].Trust, want, "frame %d", i)
+	}
+}
+
+// Time without samples belongs to dropped samples, each once, unless it may be chance.
+func TestNoRoom(t *testing.T) {
+	const period = 10
+	e := &Base{Period: period}
+	for _, c := range []struct {
+		name                   string
+		missing, dropped, want uint64
+	}{
+		{"nothing was dropped", 1000, 0, 0},
+		{"few samples are missing", 99, 20, 0},
+		{"all that is missing was dropped", 150, 20, 150},
+		{"less was dropped than is missing", 1000, 20, 50},
+		{"all drops are accounted for", 1000, 20, 0},
+		{"more were dropped", 1000, 21, 10},
+		{"the number is wrong", 1000, 5, 0},
+	} {
+		expect.Equal(t, e.NoRoom(c.missing, c.dropped), c.want, c.name)
 	}
 }

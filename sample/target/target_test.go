@@ -4,9 +4,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/sample/target"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 )
+
+// What a call preserves depends on the system of the copies, not on the one that walks them.
+func TestCalled(t *testing.T) {
+	const argument = 1<<context.RSI | 1<<context.RDI
+	for system, want := range map[string]uint32{"linux": 0, "windows": argument} {
+		g := target.Called(context.ArchAMD64, make([]uint64, 17), system)
+		expect.Equal(t, g.AMD64.Known&argument, want, system)
+		expect.Equal(t, g.AMD64.Known>>context.RBX&1, uint32(1), system)
+	}
+}
 
 // One run that a busy machine interrupts raises the estimate at most to twice the last one.
 func TestJobTime(t *testing.T) {
