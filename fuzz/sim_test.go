@@ -138,7 +138,7 @@ func FuzzSeed(f *testing.F) {
 		}}
 		d := &worlds.Damage{Kind: &k}
 		r := worlds.Run(run, worlds.Options{Setup: shape(kind), Damage: d})
-		dead := touched && strings.Contains(r.Result.Fault, "80131506") && !d.Checked()
+		dead := touched && strings.Contains(r.Result.Fault, "80131506") && !d.Confirmed()
 		if err := r.Err(); err != nil && !dead {
 			t.Error(err)
 		}

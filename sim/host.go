@@ -46,7 +46,8 @@ type Library interface {
 // Judge gets a thread's capture, with its truth, after the suspension.
 type Judge func(c *clr.Capture, truth []machine.Frame)
 
-// Wrap returns a seeder around the product's. A test uses it to damage captures.
+// Wrap returns a seeder around the product's. A test uses it to damage captures. The seeder may implement
+// Learn, as snapshot.WalkSeeder does.
 type Wrap func(s snapshot.Seeder) snapshot.Seeder
 
 var (

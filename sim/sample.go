@@ -104,6 +104,8 @@ type sampling struct {
 	merge func(c *clr.Capture, out []merge.Frame) merge.Result
 	seed  snapshot.Seeder
 	tally Tally
+
+	learn func(c *clr.Capture)
 }
 
 // maxWait bounds the attempts to prime the CLR before the first round.
@@ -112,6 +114,7 @@ const maxWait = 8
 // threads samples one thread at a time.
 func (s *sampling) threads(n int) {
 	ts := snapshot.NewThreads(s.h, s.seed)
+	ts.Between = s.learn
 	for range maxWait {
 		if ts.Prime(s.h.Known()) {
 			break
@@ -241,9 +244,14 @@ func (s *sampling) use(w *World) {
 	k.walker.SetTable(w.Kit.Table)
 	k.seeder.SetSpecials(w.Specials)
 	s.seed = k.seeder
-	k.seeder.SetMethods(nil)
-	if w.SeedTables {
+	s.learn = k.seeder.Learn
+	switch {
+	case w.SeedTables:
 		k.seeder.SetMethods(tables{w})
+	case w.SeedLearns:
+		k.seeder.SetMethods(&learner{tables: tables{w}, known: map[uint64]bool{}})
+	default:
+		k.seeder.SetMethods(nil)
 	}
 	m := k.merger
 	if w.CodeTables && w.Arch == image.AMD64 {
@@ -257,5 +265,8 @@ func (s *sampling) use(w *World) {
 	}
 	if s.h.Wrap != nil {
 		s.seed = s.h.Wrap(s.seed)
+		if l, ok := s.seed.(interface{ Learn(c *clr.Capture) }); ok {
+			s.learn = l.Learn
+		}
 	}
 }

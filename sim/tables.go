@@ -7,6 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/machine"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/nearcall"
 )
@@ -109,6 +110,31 @@ func (t tables) Caller(s *unwind.State, mem *memory.Window, _ *unwind.Bounds) un
 	*s.Regs = st.Registers(a)
 	s.Reached(false, unwind.TrustUnwindInfo)
 	return unwind.StopNone
+}
+
+// learner is a seed.Learner: it knows the code at the return addresses that Caller has missed before.
+type learner struct {
+	tables
+	known  map[uint64]bool
+	missed uint64
+}
+
+var _ seed.Learner = (*learner)(nil)
+
+// Caller implements seed.Methods.
+func (l *learner) Caller(s *unwind.State, mem *memory.Window, b *unwind.Bounds) unwind.Stop {
+	if at := s.Address(); !l.known[at.IP] && !at.Exact {
+		l.missed = at.IP
+		return unwind.NoInfo
+	}
+	return l.tables.Caller(s, mem, b)
+}
+
+// LearnMissed implements seed.Learner.
+func (l *learner) LearnMissed() bool {
+	_, fn := l.w.CLR.Codes.Find(l.missed - 1)
+	l.known[l.missed] = true
+	return fn != nil
 }
 
 // Step implements merge.Managed.

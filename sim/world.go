@@ -68,8 +68,9 @@ type World struct {
 	// every frame. x86-64 only.
 	CodeTables bool
 
-	// SeedTables gives the seeder the runtime's own unwind data of managed code.
-	SeedTables bool
+	// SeedTables gives the seeder the runtime's own unwind data of all managed code. With SeedLearns instead,
+	// the seeder learns the code of a seed that it has refused.
+	SeedTables, SeedLearns bool
 
 	// Locks of the process that are not the CLR's.
 	Heap, Loader, Env, Tables, Log, Profiler, GoWorld *sched.Lock

@@ -20,6 +20,19 @@ func (t *Tables) Learn(report []clr.SnapshotFrame) {
 	}
 }
 
+// LearnMissed copies the unwind data of the method that Caller did not know last. It returns false if the
+// source has no method there; Caller returns Unsupported for it from then on. LearnMissed asks the source, so
+// call it while nothing is suspended.
+func (t *Tables) LearnMissed() bool {
+	t.learn(t.missed)
+	fn := t.copies[key{t.missed, false}]
+	if fn == nil || !fn.learned {
+		t.unlearned[t.missed] = true
+		return false
+	}
+	return true
+}
+
 // learn copies the unwind data of the method at a return address.
 func (t *Tables) learn(ra uint64) {
 	fn, stop := t.find(unwind.ReturnAddress(ra))
@@ -35,13 +48,19 @@ func (t *Tables) learn(ra uint64) {
 }
 
 // Caller is Step for a return address that was learned. It does not ask the source, and allocates nothing.
-// BadInfo means that no call precedes the address, NoProgress that the frame is smaller than the method's. If
-// the result is not StopNone, s is undefined.
+// NoInfo means that LearnMissed may learn the method, BadInfo that no call precedes the address, NoProgress
+// that the frame is smaller than the method's. If the result is not StopNone, s is undefined.
 func (t *Tables) Caller(s *unwind.State, mem *memory.Window, b *unwind.Bounds) unwind.Stop {
 	at, sp := s.Address(), s.Regs.SP()
 	fn := t.copies[key{at.IP, at.Exact}]
 	switch {
-	case fn == nil, !fn.learned, at.Exact:
+	case at.Exact:
+		return unwind.NoInfo
+	case fn == nil, !fn.learned:
+		if t.unlearned[at.IP] {
+			return unwind.Unsupported
+		}
+		t.missed = at.IP
 		return unwind.NoInfo
 	case !fn.called:
 		return unwind.BadInfo

@@ -48,6 +48,25 @@ func TestCaller(t *testing.T) {
 	}
 }
 
+// What Caller has missed can be learned, if the source has a method there. Forget forgets that it has none.
+func TestLearnMissed(t *testing.T) {
+	const ra = codeAt + 0x20
+	p := newProcess()
+	p.blocks[codeAt][0x20-5] = 0xe8
+	tables, mem := New(System{p}), stack(map[int]uint64{6: nativeAt + 32})
+	for _, c := range []struct {
+		ip    uint64
+		learn bool
+		then  unwind.Stop
+	}{{ra, true, unwind.StopNone}, {nativeAt + 64, false, unwind.Unsupported}} {
+		expect.Equal(t, tables.Caller(at(c.ip, false), mem, nil), unwind.NoInfo, "%#x, missed", c.ip)
+		expect.Equal(t, tables.LearnMissed(), c.learn, "%#x, learned", c.ip)
+		expect.Equal(t, tables.Caller(at(c.ip, false), mem, nil), c.then, "%#x, again", c.ip)
+	}
+	tables.Forget()
+	expect.Equal(t, tables.Caller(at(nativeAt+64, false), mem, nil), unwind.NoInfo, "after Forget")
+}
+
 // Caller accepts nil bounds, with and without a cached rule.
 func TestCallerUnbounded(t *testing.T) {
 	const ra, caller = codeAt + 0x20, nativeAt + 32

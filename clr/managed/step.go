@@ -25,6 +25,10 @@ type Tables struct {
 	thread  [maxThread]byte
 	saved   uint64 // see ReturnSlot
 	left    unwind.Frame
+
+	// See LearnMissed.
+	missed    uint64
+	unlearned map[uint64]bool
 }
 
 // key is an address whose function was copied. Only the copy for an interrupted frame includes code.
@@ -51,11 +55,14 @@ func (k key) hash() uint64 {
 const maxCopies = 1 << 13
 
 // New returns tables over a source, without copies.
-func New(src Source) *Tables { return &Tables{src: src, arch: src.Arch(), copies: map[key]*function{}} }
+func New(src Source) *Tables {
+	return &Tables{src: src, arch: src.Arch(), copies: map[key]*function{}, unlearned: map[uint64]bool{}}
+}
 
 // Forget drops the copies: code may have been replaced.
 func (t *Tables) Forget() {
 	clear(t.copies)
+	clear(t.unlearned)
 	t.last = [1 << lastBits]lastCopy{}
 	t.rules.Clear()
 	t.ids = t.ids[:0]

@@ -100,6 +100,7 @@ func NewThreads(host ThreadHost, cfg Config, send func([]byte) error) *Agent {
 	if a.take = s; s.methods != nil {
 		a.merger.SetManaged(s.methods)
 		seeder.SetMethods(s.methods)
+		s.sampler.Between = seeder.Learn
 	}
 	return a
 }

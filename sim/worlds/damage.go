@@ -111,19 +111,18 @@ var Kinds = []Kind{
 
 // Sorts counts what became of bad contexts of one kind.
 type Sorts struct {
-	Tries     int // captures damaged
-	Same      int // of them, those whose seed is still the true one
-	Caught    int // the verdict lets nothing through
-	Unused    int // a seed was given, and the CLR did not look at it
-	Refused   int // the CLR looked at it and refused
-	True      int // what the CLR reported is true, from the top
-	Lost      int // true, but frames are missing above
-	Twins     int // a frame was reported that is not there: the context is that of another state
-	Unchecked int // a frame was reported that is not there; only the runtime's tables show that
-	Wrong     int // a frame was reported that is not there
-	Harmless  int // Unused, Refused, True
-	Faults    int // the CLR died
-	Deaths    int // of them, those in worlds whose seeder has the runtime's tables
+	Tries    int // captures damaged
+	Same     int // of them, those whose seed is still the true one
+	Caught   int // the verdict lets nothing through
+	Unused   int // a seed was given, and the CLR did not look at it
+	Refused  int // the CLR looked at it and refused
+	True     int // what the CLR reported is true, from the top
+	Lost     int // true, but frames are missing above
+	Twins    int // a frame was reported that is not there: the context is that of another state
+	Wrong    int // a frame was reported that is not there
+	Harmless int // Unused, Refused, True
+	Faults   int // the CLR died
+	Deaths   int // of them, those of seeds that the witnesses have confirmed
 }
 
 // Damage makes captured contexts bad, in one way.
@@ -187,6 +186,16 @@ func (d *Damage) Seed(c *clr.Capture) seed.Verdict {
 	return d.verdict
 }
 
+// Learn learns from the bad context, as the product does.
+func (d *Damage) Learn(c *clr.Capture) {
+	regs, stack, good := c.Regs, c.Stack.Data, c.Seed
+	if d.applied && len(d.stack) == len(stack) {
+		c.Regs, c.Stack.Data = d.bad.Registers(d.w.Arch), d.stack
+	}
+	d.inner.(*snapshot.WalkSeeder).Learn(c)
+	c.Regs, c.Stack.Data, c.Seed = regs, stack, good
+}
+
 // judge sorts what became of a try.
 func (d *Damage) judge(c *clr.Capture, truth []machine.Frame) {
 	if !d.applied {
@@ -234,20 +243,17 @@ func (d *Damage) compare(c *clr.Capture, truth []machine.Frame) {
 	s.Harmless++
 }
 
-// Checked reports whether the last seed was compared with the runtime's tables. A managed context that is
-// passed because the thread was redirected after its capture is not compared.
-func (d *Damage) Checked() bool { return d.w.SeedTables && d.verdict == seed.Found }
+// Confirmed reports whether the witnesses have confirmed the last seed. A managed context that is passed
+// because the thread was redirected after its capture has no witness.
+func (d *Damage) Confirmed() bool { return d.verdict == seed.Found }
 
 // wrong counts a report with a frame that is not there.
 func (d *Damage) wrong(c *clr.Capture) {
-	switch s := &d.Sorts; {
-	case d.twin(machine.FromRegisters(&c.Seed)):
-		s.Twins++
-	case !d.Checked():
-		s.Unchecked++
-	default:
-		s.Wrong++
+	if d.twin(machine.FromRegisters(&c.Seed)) {
+		d.Sorts.Twins++
+		return
 	}
+	d.Sorts.Wrong++
 }
 
 func (d *Damage) is(f *clr.SnapshotFrame, t *machine.Frame) bool {

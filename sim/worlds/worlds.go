@@ -117,6 +117,7 @@ func Run(run uint64, o Options) Report {
 	}
 	w.CodeTables = s.Arch == image.AMD64 && run%2 == 0 // whatever the CLR: .NET 9 is the first to have them
 	w.SeedTables = run/2%2 == 0
+	w.SeedLearns = !w.SeedTables
 	if s.Variant.Windows() {
 		w.Redirects(interruptible(run))
 	}

@@ -14,6 +14,23 @@ type Methods interface {
 	Caller(s *unwind.State, mem *memory.Window, b *unwind.Bounds) unwind.Stop
 }
 
+// Learner is a Methods that sees code after Caller has missed it.
+type Learner interface {
+	Methods
+	// LearnMissed learns the code that Caller did not know last. It returns false if that is impossible. Call
+	// it while nothing is suspended.
+	LearnMissed() bool
+}
+
+// Learn learns the code for which the last seed was refused. It returns false if there was no such code, or
+// the code cannot be learned.
+func (x *Witness) Learn() bool {
+	l, ok := x.Methods.(Learner)
+	missed := x.missed
+	x.missed = false
+	return missed && ok && l.LearnMissed()
+}
+
 // longestChain bounds the managed frames that are walked from a seed, and the walks of a block of unmanaged
 // frames.
 const longestChain = 64
@@ -30,13 +47,18 @@ func (x *Witness) chained(s *unwind.State, above []unwind.Frame) bool {
 	if n := len(above); n > 0 && x.p.InStub(above[n-1].IP) {
 		x.at.Exact = true // the stub has been entered without a call
 	}
+	x.missed = false
 	for depth := range longestChain {
 		if depth > 0 && !x.hasRecord(&x.regs) {
 			return false
 		}
+		called := !x.at.Exact
 		switch stop := x.Methods.Caller(&x.at, x.mem, x.b); {
 		case stop == unwind.BadInfo && depth > 0:
 			return true // an interrupted frame further down can look like a caller's
+		case stop == unwind.NoInfo && x.Strict && called:
+			x.missed = true
+			return false // the walk is the only witness of this seed so far
 		case stop != unwind.StopNone:
 			return stop != unwind.BadInfo && !x.breaks(stop)
 		case !x.plausible(x.regs.IP(), x.regs.SP()):

@@ -79,6 +79,39 @@ func TestMethods(t *testing.T) {
 	}
 }
 
+// learner is a script that learns what it is asked for.
+type learner struct {
+	script
+	learned int
+}
+
+func (l *learner) LearnMissed() bool { l.learned++; return true }
+
+// A strict witness refuses a seed if a method below is not known. Then it can be learned.
+func TestStrict(t *testing.T) {
+	const next = methodAt + 0x200
+	for _, c := range []struct {
+		name       string
+		strict     bool
+		steps      []step
+		want, more bool
+	}{
+		{"unknown", true, nil, false, true},
+		{"unknown, not strict", false, nil, true, false},
+		{"the second is unknown", true, []step{{ip: next, sp: sp + 64}}, false, true},
+		{"unsupported", true, []step{{stop: unwind.Unsupported}}, true, false},
+		{"wrong", true, []step{{stop: unwind.BadInfo}}, false, false},
+		{"known", true, []step{{ip: nativeAt + callAt, sp: sp + 64}}, true, false},
+	} {
+		x, l := newScene(context.ArchAMD64), &learner{script: script{steps: c.steps}}
+		x.Methods, x.Strict = l, c.strict
+		expect.Equal(t, x.confirmed(), c.want, "%s: confirmed", c.name)
+		more, again := x.Learn(), x.Learn()
+		expect.True(t, more == c.more && !again && l.learned == 1 == more, "%s: learns %v, again %v",
+			c.name, more, again)
+	}
+}
+
 // On ARM64, the caller of a method has a frame record, also if the runtime has replaced its address.
 func TestCallersRecord(t *testing.T) {
 	for _, ip := range []uint64{methodAt + 0x200, nativeAt + functAt, nativeAt + callAt} {

@@ -17,6 +17,10 @@ type Witness struct {
 	// Methods knows the unwind data of managed code; nil: nothing does.
 	Methods Methods
 
+	// Strict refuses a seed if Methods does not know every method from the seed to the root of the stack. Use
+	// it where Methods is a Learner and refused samples are repeated.
+	Strict bool
+
 	w    unwind.Walker
 	t    *module.Table
 	p    *managed.Specials
@@ -25,6 +29,8 @@ type Witness struct {
 	regs context.Registers
 	at   unwind.State
 	out  [32]unwind.Frame
+
+	missed bool // Methods did not know the code of a frame
 
 	info   pearm64.Info
 	packed pearm64.Buffer

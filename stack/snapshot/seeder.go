@@ -29,8 +29,20 @@ func NewSeeder(w unwind.Walker, s *managed.Specials) *WalkSeeder {
 // SetSpecials sets the specials of the process for later walks; nil means none.
 func (s *WalkSeeder) SetSpecials(to *managed.Specials) { s.specials = to }
 
-// SetMethods sets the unwind data of managed code that later seeds must agree with; nil means none.
-func (s *WalkSeeder) SetMethods(to seed.Methods) { s.witness.Methods = to }
+// SetMethods sets the unwind data of managed code that later seeds must agree with; nil means none. If to is
+// a seed.Learner, a seed in code that it does not know is refused until Learn was called.
+func (s *WalkSeeder) SetMethods(to seed.Methods) {
+	s.witness.Methods = to
+	_, s.witness.Strict = to.(seed.Learner)
+}
+
+// Learn learns the managed code for which the seed of c was refused, so that the next try can have one. Call
+// it after Seed, while nothing is suspended.
+func (s *WalkSeeder) Learn(c *clr.Capture) {
+	for s.witness.Learn() {
+		s.Seed(c)
+	}
+}
 
 // Seed implements Seeder.
 func (s *WalkSeeder) Seed(c *clr.Capture) seed.Verdict {

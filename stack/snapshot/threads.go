@@ -46,6 +46,9 @@ type ThreadSampler struct {
 	// with another count is not walked, because a new module may have the address of an
 	// unloaded one.
 	Loads uint64
+
+	// Between is called with each capture after its suspension, while nothing is suspended; nil: nothing is.
+	Between func(c *clr.Capture)
 }
 
 // NewThreads returns a sampler of single threads.
@@ -81,7 +84,11 @@ func (s *ThreadSampler) Sample(t clr.Thread) ThreadOutcome {
 	o := ThreadOutcome{Suspend: clr.SuspendDenied, Advice: AdviceNotPrimed}
 	pause := int64(firstThreadPause)
 	for s.primed {
-		if !s.once(t, &o) || o.Advice != AdviceRetry || o.Tries == MaxTries {
+		lives := s.once(t, &o)
+		if s.Between != nil && s.Capture.Status == clr.Captured {
+			s.Between(&s.Capture)
+		}
+		if !lives || o.Advice != AdviceRetry || o.Tries == MaxTries {
 			break
 		}
 		s.rt.Pause(pause)

@@ -272,6 +272,25 @@ func TestRedirectedSeed(t *testing.T) {
 	}
 }
 
+// Between gets each capture after its suspension.
+func TestBetween(t *testing.T) {
+	rt := windows{results: results(clr.E_FAIL, 0), frames: 1}
+	s := NewThreads(&rt, says(seed.Unsafe))
+	s.Prime(threads(1))
+	s.Between = func(c *clr.Capture) {
+		rt.must(rt.count == 0 && c.Status == clr.Captured, "Between in the window, or without a capture")
+		rt.note("between")
+	}
+	rt.log = nil
+	s.Sample(threads(1)[0])
+	const try = "suspend, context, snapshot seeded=false, resume, between"
+	expect.Equal(t, strings.Join(rt.log, ", "), try+", pause 1000000, "+try)
+	rt.lost, rt.log = true, nil
+	s.Sample(threads(1)[0])
+	expect.Equal(t, strings.Join(rt.log, ", "), "suspend, context, resume", "without a context")
+	expect.Equal(t, len(rt.bad), 0)
+}
+
 // A CLR that always refuses temporarily ends the sample after a bounded number of tries.
 func TestTriesAreBounded(t *testing.T) {
 	rt := windows{frames: 1, results: results(clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)}
