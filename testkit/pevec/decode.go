@@ -1,6 +1,7 @@
 package pevec
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 )
@@ -28,9 +29,12 @@ type ARM64Fields struct {
 	FrameSize                                 *int `json:"frame_size"` // bytes
 }
 
-// DecodeFields reads Fields into one of the two.
+// DecodeFields reads Fields into one of the two. Numbers of codes keep their text: as floating-point numbers,
+// large ones would be printed with an exponent.
 func (v *Vector) DecodeFields(fields any) error {
-	if err := json.Unmarshal(v.Fields, fields); err != nil {
+	d := json.NewDecoder(bytes.NewReader(v.Fields))
+	d.UseNumber()
+	if err := d.Decode(fields); err != nil {
 		return fmt.Errorf("pevec: %s: fields: %w", v.ID, err)
 	}
 	return nil

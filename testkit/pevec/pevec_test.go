@@ -2,6 +2,7 @@ package pevec
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -98,11 +99,12 @@ func TestWindowRefuses(t *testing.T) {
 }
 
 func TestDecodeLines(t *testing.T) {
-	v := must.Get(Parse([]byte(`{"id":"a","kind":"decode","arch":"amd64","begin":"10","end":"20","unwind":"30","raw":"01","fields":{"version":1,"frame_reg":5,"codes":[[4,"PUSH_NONVOL",5,null]],"handler":"40"}}`)))(t)
+	v := must.Get(Parse([]byte(`{"id":"a","kind":"decode","arch":"amd64","begin":"10","end":"20","unwind":"30","raw":"01","fields":{"version":1,"frame_reg":5,"codes":[[4,"SAVE_NONVOL_FAR",5,1634480]],"handler":"40"}}`)))(t)
 	var f AMD64Fields
 	err := v.DecodeFields(&f)
 	expect.True(t, err == nil && f.Version == 1 && f.FrameReg == 5 && len(f.Codes) == 1 && *f.Handler == "40",
 		"%v, %+v", err, f)
+	expect.Equal(t, fmt.Sprint(f.Codes[0]), "[4 SAVE_NONVOL_FAR 5 1634480]", "a code")
 	rva, err := v.UnwindRVA()
 	expect.True(t, err == nil && rva == 0x30, "%#x, %v", rva, err)
 	v = must.Get(Parse([]byte(`{"id":"b","kind":"decode-object","arch":"arm64","sections":{".pdata#4":"00ff"},"llvm19":[["f","x"]]}`)))(t)
