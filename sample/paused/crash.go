@@ -60,12 +60,21 @@ func (s *Process) causes(types *objects.Types, at uint64) (out []Exception) {
 		if at&7 != 0 || !typ.Is("System.Exception") {
 			break
 		}
-		outer, _, _ := strings.Cut(typ.Name, "+")
-		e := Exception{Type: outer[:strings.LastIndexByte(outer, '.')+1] + s.target.Names.TypeOf(typ.Table)}
+		e := Exception{Type: fullName(typ.Name, s.target.Names.TypeOf(typ.Table))}
 		e.Message, e.Cut = s.text(word(at + uint64(message)))
 		out = append(out, e)
 	}
 	return out
+}
+
+// fullName adds a type's namespace to its short name. meta is its name in metadata. In a damaged core, the
+// short name may be unknown: then fullName returns meta, which lacks the type arguments.
+func fullName(meta, short string) string {
+	if short == "" {
+		return meta
+	}
+	outer, _, _ := strings.Cut(meta, "+")
+	return outer[:strings.LastIndexByte(outer, '.')+1] + short
 }
 
 // text reads the beginning of a managed string, "" if it is null or unreadable.
