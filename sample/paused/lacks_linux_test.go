@@ -2,11 +2,14 @@ package paused
 
 import (
 	"encoding/binary"
+	"os"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -68,4 +71,15 @@ func TestLacksCaller(t *testing.T) {
 		mem.word, mem.missing = c.word, c.missing
 		expect.Equal(t, p.lacksCaller(c.sp), c.want, c.name)
 	}
+}
+
+// A frame in a module whose file is missing has the offset in that file.
+func TestOffsetInLostFile(t *testing.T) {
+	loader := live.NewLoader(0)
+	loader.Image = func(*live.Mapping) (*elf.File, error) { return nil, os.ErrNotExist }
+	lost := live.Mapping{Start: 0x7f0000001000, End: 0x7f0000002000, Offset: 0x3000, Exec: true,
+		Path: "/lost.so"}
+	p := New(context.Host(), must.Get(live.OpenProcess(os.Getpid()))(t), loader, []live.Mapping{lost})
+	f := p.named(&merge.Frame{IP: lost.Start + 0x115, Module: int32(p.Modules().Find(lost.Start))})
+	expect.True(t, f.Module == lost.Path && f.Offset == 0x3115, "%s+%#x", f.Module, f.Offset)
 }

@@ -65,7 +65,7 @@ type StackFrame struct {
 	merge.Frame
 	Name   string         // "" if nothing covers it
 	Module string         // path of a native image, or an assembly's name
-	Offset uint64         // in a native image
+	Offset uint64         // in a native image; in its file if the image could not be read
 	Source metadata.Place // of managed code that has a Portable PDB
 }
 
@@ -402,6 +402,9 @@ func (s *Process) named(f *merge.Frame) StackFrame {
 	m := s.target.Table.At(int(f.Module))
 	out.Module, out.Offset = m.Path, f.IP-m.Bias
 	if m.ELF == nil {
+		if p := s.target.Mapping(f.IP); p != nil && m.PE == nil {
+			out.Offset = f.IP - p.Start + p.Offset
+		}
 		return out
 	}
 	table := s.names[m.ELF]
