@@ -49,6 +49,15 @@ const (
 // "::". An explicit implementation is then recognized in generic types only.
 func Name(name string) string { return (&MethodName{Name: name}).Readable() }
 
+// EventName is Name for a name from an event of the runtime. In such names, the type arguments of the type
+// are in brackets. EventName leaves them out, because they are the same for all reference types.
+func EventName(name string) string {
+	if open, end := strings.IndexByte(name, '['), strings.LastIndexByte(name, ']'); open > 0 && end > open {
+		name = name[:open] + name[end+1:]
+	}
+	return Name(name)
+}
+
 // MethodName holds the displayed properties of a method.
 type MethodName struct {
 	Name       string   // from metadata: see Name

@@ -25,6 +25,18 @@ func TestName(t *testing.T) {
 	expect.Equal(t, Name(""), "", "no name")
 }
 
+// Names in events have one dot, and the type arguments of the type in brackets.
+func TestEventName(t *testing.T) {
+	for in, want := range map[string]string{
+		"Waits+<RunExample>c__AnonStorey8.<>m__2":                     "Waits.RunExample (lambda 2)",
+		"System.Collections.Generic.List`1[System.__Canon].Add":       "System.Collections.Generic.List<T>.Add",
+		"App.Box`2[System.Int32,System.Collections.List`1[A.B]].Open": "App.Box<T1,T2>.Open",
+		"App.Main": "App.Main",
+	} {
+		expect.Equal(t, EventName(in), want, in)
+	}
+}
+
 // Artificial names cost time and memory in proportion to their length.
 func TestLongNames(t *testing.T) {
 	for _, piece := range []string{"<", ">", "<>", "+", "`9+", "<a>$", "@1", "$", "|", "-I", "A-IA-", ".",

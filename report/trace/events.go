@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seedwalk/seedwalk/clr/demangle"
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace"
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
 	"github.com/seedwalk/seedwalk/report/export"
@@ -170,7 +171,7 @@ func (f *file) compiled(kind clrevent.Kind, e *nettrace.Event) bool {
 			break
 		}
 	}
-	k.typ = f.t.text(readable(m.FullName()), "(other methods)")
+	k.typ = f.t.text(demangle.EventName(m.FullName()), "(other methods)")
 	f.timed(k, when, e.Timestamp)
 	return true
 }

@@ -197,7 +197,7 @@ func (b *builder) frame(addr, when uint64) int32 {
 	f := export.Frame{Name: from.Name, Module: from.Module, ModuleIndex: -1, Class: export.ClassNative}
 	switch {
 	case from.Managed:
-		f.Class, f.Name, f.Module = export.ClassManaged, readable(from.Name),
+		f.Class, f.Name, f.Module = export.ClassManaged, demangle.EventName(from.Name),
 			strings.TrimSuffix(from.Module, path.Ext(from.Module))
 		if strings.HasPrefix(from.Name, "dynamicClass.IL_STUB") {
 			f.Class = export.ClassStub
@@ -221,15 +221,6 @@ func (b *builder) frame(addr, when uint64) int32 {
 		b.byAddr[addr] = i
 	}
 	return i
-}
-
-// readable returns the name of a method as its author wrote it. Names in events hold the type
-// arguments of the type, which are the same for all reference types.
-func readable(name string) string {
-	if open, end := strings.IndexByte(name, '['), strings.LastIndexByte(name, ']'); open > 0 && end > open {
-		name = name[:open] + name[end+1:]
-	}
-	return demangle.Name(name)
 }
 
 // eventStats adds up the events of all files, by kind.

@@ -100,7 +100,7 @@ var rooms = []room{
 		May: []string{"eventpipe/diagnostics", "eventpipe/nettrace", "eventpipe/nettrace/clrevent"}},
 	{Name: "eventpipe/waits", May: []string{"eventpipe/nettrace", "eventpipe/nettrace/clrevent", "symbol"},
 		Test: []string{"eventpipe/diagnostics"}},
-	{Name: "eventpipe/waits/report", May: []string{"eventpipe/waits"},
+	{Name: "eventpipe/waits/report", May: []string{"clr/demangle", "eventpipe/waits"},
 		Test: []string{"eventpipe/nettrace", "eventpipe/nettrace/clrevent"}},
 
 	// One process's samples, in any process; the profilers around it.

@@ -4,6 +4,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/seedwalk/seedwalk/clr/demangle"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 )
 
@@ -63,9 +64,17 @@ func clean(s string) string {
 func names(frames []waits.Frame) []string {
 	out := make([]string, len(frames))
 	for i := range frames {
-		out[i] = clean(frames[i].Name)
+		out[i] = frameName(&frames[i])
 	}
 	return out
+}
+
+// frameName returns the name of a frame in one line: of a managed method, as its author wrote it.
+func frameName(f *waits.Frame) string {
+	if f.Managed && f.Named {
+		return clean(demangle.EventName(f.Name))
+	}
+	return clean(f.Name)
 }
 
 // stackNames caches the names of stacks.

@@ -161,7 +161,7 @@ func newJSONSite(a *waits.Analysis, n *stackNames, s *waits.Site) jsonSite {
 	whole := a.Whole(s.Native, frames, s.When)
 	for i := range whole {
 		f := &whole[i]
-		j.Frames = append(j.Frames, jsonFrame{clean(f.Name), clean(f.Module), hex(f.Addr), f.Managed})
+		j.Frames = append(j.Frames, jsonFrame{frameName(f), clean(f.Module), hex(f.Addr), f.Managed})
 	}
 	return j
 }

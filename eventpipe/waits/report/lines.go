@@ -149,7 +149,7 @@ func (p *pprofWriter) location(f waits.Frame) *profile.Location {
 }
 
 func (p *pprofWriter) function(f *waits.Frame) *profile.Function {
-	k := [2]string{clean(f.Name), clean(f.Module)}
+	k := [2]string{frameName(f), clean(f.Module)}
 	fn := p.functions[k]
 	if fn == nil {
 		fn = &profile.Function{ID: uint64(len(p.out.Function) + 1), Name: k[0],
