@@ -143,8 +143,10 @@ func TestCoreDamaged(t *testing.T) {
 			NoThreads, "outside the notes"},
 		{"the same notes twice", func(b []byte) []byte { copy(b[atLoad+2*56:], b[64:64+56]); return b },
 			false, Malformed, "more notes than"},
-		{"many files", func(b []byte) []byte { return damageFiles(b, 1<<60) },
+		{"many files", func(b []byte) []byte { return damageFiles(b, 0, 1<<60) },
 			false, Malformed, "mapped files"},
+		{"an empty file", func(b []byte) []byte { return damageFiles(b, 3, 0x5000) },
+			false, Malformed, "wrong after 0"},
 	} {
 		got, err := New(c.damage(testCore()))
 		var e *Error
@@ -162,11 +164,23 @@ func TestCoreDamaged(t *testing.T) {
 	}
 }
 
-// damageFiles sets the count in the list of files.
-func damageFiles(b []byte, count uint64) []byte {
+// A segment has no more bytes than its memory, whatever its size in the file.
+func TestSegmentInFile(t *testing.T) {
+	b := testCore()
+	le.PutUint64(b[atLoad+40:], 4)
+	c, err := New(b)
+	must.Do(t, err)
+	p := make([]byte, 8)
+	expect.Equal(t, c.ReadSome(p, 0x5000), 4, "bytes")
+	expect.Equal(t, c.ReadSome(p, 0x5004), 0, "bytes after the segment")
+}
+
+// damageFiles sets a word of the list of files: the count, the unit, and then the start, the end, and the
+// offset of each.
+func damageFiles(b []byte, word int, to uint64) []byte {
 	for i := 0; i+4 < len(b); i += 4 {
 		if le.Uint32(b[i:]) == 0x46494c45 {
-			le.PutUint64(b[i+12:], count)
+			le.PutUint64(b[i+12+8*word:], to)
 		}
 	}
 	return b

@@ -31,3 +31,14 @@ func TestSpeedscopeInOrder(t *testing.T) {
 	}
 	expect.Equal(t, names, "fffffffffffffffffffffffffggggggggggggggggggggggggg")
 }
+
+// Samples of a thread do not overlap, even if they claim more time than there is between them.
+func TestSpeedscopeNoOverlap(t *testing.T) {
+	p := timed()
+	for i := range p.Samples {
+		p.Samples[i].Wall *= 3
+	}
+	var f speedscope.File
+	must.Do(t, json.Unmarshal(written(t, WriteSpeedscope, p), &f))
+	expect.Equal(t, f.Profiles[1].End, 1e9, "end of the thread's profile")
+}
