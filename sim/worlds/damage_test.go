@@ -114,6 +114,9 @@ func damaged(t *testing.T, k *Kind, n uint64, a image.Arch) (sum Sorts) {
 		} else if err := r.Err(); err != nil {
 			t.Errorf("%s: %v", k.Name, err)
 		}
+		if d.Sorts.Wrong > 0 {
+			t.Logf("%s: world %d: %d wrong seeds", k.Name, run, d.Sorts.Wrong)
+		}
 		sum.add(&d.Sorts)
 	}
 	return sum
