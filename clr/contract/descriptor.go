@@ -181,7 +181,9 @@ func number(v json.RawMessage) (uint64, bool) {
 	return n, err == nil
 }
 
-// plainJSON returns a copy of text with blanks instead of comments, and of commas before a closing bracket.
+// plainJSON returns a copy of text with blanks instead of comments, and of commas before a closing bracket. It
+// stops at a comment without an end: the text is no JSON, and a search for the end at each "/*" would take
+// quadratic time.
 func plainJSON(text []byte) []byte {
 	out := bytes.Clone(text)
 	comma := -1 // where the last comma is, if only blanks and comments follow it
@@ -191,10 +193,12 @@ func plainJSON(text []byte) []byte {
 		case '"':
 			n, comma = stringSize(out[i:]), -1
 		case '/':
-			if end := commentSize(out[i:]); end > 0 {
-				n = end
-				copy(out[i:], bytes.Repeat([]byte{' '}, n))
+			end, ok := commentSize(out[i:])
+			if !ok {
+				return out
 			}
+			n = max(end, 1)
+			copy(out[i:], bytes.Repeat([]byte{' '}, end))
 		case ',':
 			comma = i
 		case ']', '}':
@@ -223,20 +227,20 @@ func stringSize(b []byte) int {
 	return len(b)
 }
 
-// commentSize is the size of the comment at the start of b, 0 if there is none or its end is missing.
-func commentSize(b []byte) int {
+// commentSize is the size of the comment at the start of b, 0 if b starts with none. ok is false if the comment
+// has no end.
+func commentSize(b []byte) (n int, ok bool) {
 	switch {
 	case bytes.HasPrefix(b, []byte("//")):
 		if end := bytes.IndexByte(b, '\n'); end >= 0 {
-			return end
+			return end, true
 		}
-		return len(b)
+		return len(b), true
 	case bytes.HasPrefix(b, []byte("/*")):
-		if end := bytes.Index(b[2:], []byte("*/")); end >= 0 {
-			return end + 4
-		}
+		end := bytes.Index(b[2:], []byte("*/"))
+		return end + 4, end >= 0
 	}
-	return 0
+	return 0, true
 }
 
 // Offset returns the offset of a type's field, false if the descriptor has none.
