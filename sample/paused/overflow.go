@@ -38,14 +38,15 @@ func (s *Process) interrupted(c *walk.Capture, frames []merge.Frame, gap merge.G
 	frames = frames[:min(len(frames), maxHandlerFrames)]
 	own := memory.Range{Start: c.Stack.Addr, End: c.Stack.End()}
 	leaves := func(f merge.Frame) bool { return !own.Holds(f.SP) }
-	if gap == merge.GapNone && !slices.ContainsFunc(frames, leaves) || !own.Holds(c.Regs.SP()) {
+	if gap == merge.GapNone && !slices.ContainsFunc(frames, leaves) || !own.Holds(c.Regs.SP()) ||
+		!s.unchanged(c) {
 		return -1, f
 	}
 	b := c.Stack.Data[c.Regs.SP()-c.Stack.Addr:]
 	tried := map[uint64]bool{}
 	for b = b[:min(len(b), maxHandlerStack)]; len(b) >= 8; b = b[8:] {
 		p := binary.LittleEndian.Uint64(b)
-		if p%16 != 0 || tried[p] || s.target.Mapping(p) == nil {
+		if p%16 != 0 || own.Holds(p) || tried[p] || s.target.Mapping(p) == nil {
 			continue
 		}
 		tried[p] = true
@@ -76,18 +77,26 @@ func (s *Process) signalFrame(at uint64, a context.Arch) (f signalFrame, ok bool
 }
 
 // resume replaces the frames from the interrupted one on by a walk from the registers that the signal frame
-// holds. base is the thread pointer, 0 if unknown. If the new walk is not better, the frames stay.
-func (s *Process) resume(c *walk.Capture, base uint64, frames []merge.Frame, gap merge.Gap, at int,
-	f *signalFrame) ([]merge.Frame, merge.Gap) {
+// holds. base is the thread pointer, 0 if unknown. If the new walk is not better, or the thread has moved, the
+// frames stay. overflow reports whether the new walk is used and the signal handler handles a stack overflow.
+func (s *Process) resume(c *walk.Capture, base uint64, frames []merge.Frame, gap merge.Gap) (
+	_ []merge.Frame, _ merge.Gap, overflow bool) {
+	at, f := s.interrupted(c, frames, gap)
+	if at <= 0 {
+		return frames, gap, false
+	}
 	own := walk.Capture{TID: c.TID, Regs: f.regs, Extra: c.Extra}
 	own.Stack, own.Cut = s.copyStack(f.regs.SP(), base)
 	handler, before := slices.Clone(frames[:at]), len(frames)-at
 	rest, end := s.follow(&own)
-	if len(rest) == 0 || end != merge.GapNone && (gap == merge.GapNone || len(rest) < before) {
-		return s.follow(c)
+	if len(rest) == 0 || end != merge.GapNone && (gap == merge.GapNone || len(rest) < before) ||
+		!s.unchanged(c) {
+		frames, gap = s.follow(c)
+		return frames, gap, false
 	}
 	*c = own
-	return append(handler, rest...), end
+	overflow = f.signal == sigsegv && s.Overflows(f.regs.SP(), f.address)
+	return append(handler, rest...), end, overflow
 }
 
 // maxOver is how far the stack pointer of a full stack may be below the stack, in bytes.

@@ -230,10 +230,7 @@ func (s *Process) walk(c *walk.Capture, base uint64) Stack {
 		frames, gap = s.follow(c)
 	}
 	out := Stack{TID: c.TID}
-	if at, f := s.interrupted(c, frames, gap); at > 0 {
-		frames, gap = s.resume(c, base, frames, gap, at, &f)
-		out.Overflow = f.signal == sigsegv && s.Overflows(f.regs.SP(), f.address)
-	}
+	frames, gap, out.Overflow = s.resume(c, base, frames, gap)
 	out.Gap, out.Lacks = gap, s.passed
 	if gap != merge.GapNone {
 		out.At = s.walker.Regs.IP()
