@@ -81,3 +81,39 @@ func TestResume(t *testing.T) {
 			overflow, got, gap)
 	}
 }
+
+// The frames of all threads of a core have a bound, since threads can share one deep stack. The code keeps frame
+// pointers.
+func TestCoreFrames(t *testing.T) {
+	const stack, code, frames = 0x100000, 0x70000, 1000
+	data := make([]byte, 16*(frames-1)+16)
+	for i := range frames - 1 {
+		binary.LittleEndian.PutUint64(data[16*i:], stack+16*uint64(i+1))
+		binary.LittleEndian.PutUint64(data[16*i+8:], code+0x10)
+	}
+	mem := runs{{Addr: stack, Data: data}}
+	for _, c := range []struct {
+		core bool
+		want [4]int
+	}{
+		{false, [4]int{frames, frames, frames, frames}},
+		{true, [4]int{frames, 499, leastFrames - 1, leastFrames - 1}},
+	} {
+		s := New(context.ArchAMD64, mem, live.NewLoader(0), []live.Mapping{{Start: stack, End: mem[0].End()}})
+		s.walker.Unmanaged.SetTable(s.target.Table.WithJIT([]memory.Range{{Start: code, End: code + 0x1000}}))
+		if c.core {
+			s.SetIncomplete()
+			s.left = frames + 500
+		}
+		var got [4]int
+		for i := range got {
+			regs := context.Registers{Arch: context.ArchAMD64}
+			regs.SetIP(code + 0x20)
+			regs.SetSP(stack)
+			regs.SetFP(stack)
+			regs.AMD64.Known = context.AMD64All
+			got[i] = len(s.WalkCopy(&walk.Capture{TID: 7, Regs: regs, Stack: mem[0]}).Frames)
+		}
+		expect.Equal(t, got, c.want, "core %v", c.core)
+	}
+}

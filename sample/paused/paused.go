@@ -34,6 +34,7 @@ type Process struct {
 	managed []managedWaiter
 
 	core   bool   // pages may be missing
+	left   int    // frames that further stacks of a core may have
 	passed uint64 // an address of memory without which a frame of the current walk is doubtful, 0 if none
 	keep   bool   // stacks are kept for Tasks
 	moves  bool   // the process is running
@@ -148,6 +149,13 @@ func (s *Process) Runtime() (found bool, why string) { return s.target.Tables !=
 // limit of a main thread, have at most 524,288 frames.
 const maxFrames = 1 << 20
 
+// A hostile core can give all its threads one large stack. maxCoreFrames bounds the frames of all its stacks, at
+// about 200 bytes each. A thread that is walked after that shows leastFrames at most.
+const (
+	maxCoreFrames = 2 * maxFrames
+	leastFrames   = 256
+)
+
 // Most bytes to copy: of a stack with a known end, of another stack (a coroutine's on a heap), and of the
 // runtime's Thread.
 const (
@@ -199,7 +207,7 @@ func (s *Process) copyStack(sp, base uint64) (run memory.Run, cut bool) {
 
 // SetIncomplete marks the memory as that of a core, which may lack pages of the runtime.
 func (s *Process) SetIncomplete() {
-	s.core = true
+	s.core, s.left = true, maxCoreFrames
 	s.walker.Missing = s.missing
 	if s.target.Tables != nil {
 		s.target.Tables.SetIncomplete()
@@ -224,6 +232,9 @@ func (s *Process) WalkCopy(c *walk.Capture) Stack { return s.walk(c, 0) }
 
 // walk is WalkCopy for a thread whose thread pointer is base, 0 if unknown.
 func (s *Process) walk(c *walk.Capture, base uint64) Stack {
+	if s.core {
+		s.walker.MaxFrames = min(maxFrames, max(leastFrames, s.left))
+	}
 	frames, gap := s.follow(c)
 	if gap != merge.GapNone && s.Reread != nil {
 		s.Set(s.Reread())
@@ -243,6 +254,7 @@ func (s *Process) walk(c *walk.Capture, base uint64) Stack {
 			out.Frames = append(out.Frames, s.named(&frames[i]))
 		}
 	}
+	s.left -= len(out.Frames)
 	return out
 }
 
