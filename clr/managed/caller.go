@@ -27,6 +27,9 @@ func (t *Tables) LearnMissed() bool {
 	t.learn(t.missed)
 	fn := t.copies[key{t.missed, false}]
 	if fn == nil || !fn.learned {
+		if len(t.unlearned) >= maxCopies {
+			clear(t.unlearned) // what is dropped is asked for again
+		}
 		t.unlearned[t.missed] = true
 		return false
 	}

@@ -67,6 +67,16 @@ func TestLearnMissed(t *testing.T) {
 	expect.Equal(t, tables.Caller(at(nativeAt+64, false), mem, nil), unwind.NoInfo, "after Forget")
 }
 
+// The addresses that cannot be learned have a bound.
+func TestUnlearnedBound(t *testing.T) {
+	tables := New(System{newProcess()})
+	for i := range uint64(3 * maxCopies) {
+		tables.missed = nativeAt + i
+		tables.LearnMissed()
+	}
+	expect.True(t, len(tables.unlearned) <= maxCopies, "%d addresses", len(tables.unlearned))
+}
+
 // Caller accepts nil bounds, with and without a cached rule.
 func TestCallerUnbounded(t *testing.T) {
 	const ra, caller = codeAt + 0x20, nativeAt + 32

@@ -188,12 +188,12 @@ func (d *Damage) Seed(c *clr.Capture) seed.Verdict {
 
 // Learn learns from the bad context, as the product does.
 func (d *Damage) Learn(c *clr.Capture) {
-	regs, stack, good := c.Regs, c.Stack.Data, c.Seed
+	regs, stack := c.Regs, c.Stack.Data
 	if d.applied && len(d.stack) == len(stack) {
 		c.Regs, c.Stack.Data = d.bad.Registers(d.w.Arch), d.stack
 	}
 	d.inner.(*snapshot.WalkSeeder).Learn(c)
-	c.Regs, c.Stack.Data, c.Seed = regs, stack, good
+	c.Regs, c.Stack.Data = regs, stack
 }
 
 // judge sorts what became of a try.

@@ -36,12 +36,14 @@ func (s *WalkSeeder) SetMethods(to seed.Methods) {
 	_, s.witness.Strict = to.(seed.Learner)
 }
 
-// Learn learns the managed code for which the seed of c was refused, so that the next try can have one. Call
-// it after Seed, while nothing is suspended.
+// Learn learns the managed code for which the seed of c was refused, so that the next try can have one. It does
+// not change c. Call it after Seed, while nothing is suspended.
 func (s *WalkSeeder) Learn(c *clr.Capture) {
+	regs, loading := c.Seed, c.Loading
 	for s.witness.Learn() {
 		s.Seed(c)
 	}
+	c.Seed, c.Loading = regs, loading
 }
 
 // Seed implements Seeder.

@@ -12,6 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // windows is a clr.Threads with scripted results that records its calls and checks the rules of the window.
@@ -362,4 +363,49 @@ func TestSeeder(t *testing.T) {
 	k.Regs.Arch = context.ArchAMD64
 	k.Regs.AMD64.RIP = stub
 	expect.Equal(t, s.Seed(&k), seed.StubOnTop, "in a stub")
+}
+
+// inTable is a oneStep with a module table.
+type inTable struct {
+	oneStep
+	table *module.Table
+}
+
+func (w *inTable) Table() *module.Table { return w.table }
+
+func (w *inTable) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	out []unwind.Frame) unwind.Result {
+	s.Reached(false, unwind.TrustLeaf)
+	return w.oneStep.Walk(s, mem, b, out)
+}
+
+// ignorant is a seed.Learner that knows no code and learns some once.
+type ignorant struct{ learned int }
+
+func (*ignorant) Caller(*unwind.State, *memory.Window, *unwind.Bounds) unwind.Stop {
+	return unwind.NoInfo
+}
+
+func (l *ignorant) LearnMissed() bool { l.learned++; return l.learned == 1 }
+
+// Learn walks the capture again, but the capture stays what DoStackSnapshot got.
+func TestLearnKeepsCapture(t *testing.T) {
+	const ip, sp, caller = 0x1000, 0x10000, 0x5000
+	var l ignorant
+	s := NewSeeder(&inTable{table: module.NewTable(1, nil, []memory.Range{{Start: caller, End: caller + 0x100}})},
+		nil)
+	s.SetMethods(&l)
+	var k clr.Capture
+	k.Regs.Arch = context.ArchAMD64
+	k.Regs.AMD64.Known = context.AMD64All
+	k.Regs.SetIP(ip)
+	k.Regs.SetSP(sp)
+	k.Thread.StackLow, k.Thread.StackHigh = sp, sp+0x100
+	k.Stack = memory.Run{Addr: sp, Data: []byte{0: 0x10, 1: caller >> 8, 15: 0}}
+	s.Seed(&k)
+	k.Seed.SetIP(0x1234)
+	k.Loading = true
+	s.Learn(&k)
+	expect.True(t, l.learned > 0 && k.Seed.IP() == 0x1234 && k.Loading, "learned %d, seed %#x, loading %v",
+		l.learned, k.Seed.IP(), k.Loading)
 }
