@@ -181,9 +181,9 @@ func number(v json.RawMessage) (uint64, bool) {
 	return n, err == nil
 }
 
-// plainJSON returns a copy of text with blanks instead of comments, and of commas before a closing bracket. It
-// stops at a comment without an end: the text is no JSON, and a search for the end at each "/*" would take
-// quadratic time.
+// plainJSON returns a copy of text with blanks instead of comments, and of commas before a closing bracket.
+// It stops at a comment without an end: the text is no JSON, and a search for the end at each "/*" would
+// take quadratic time.
 func plainJSON(text []byte) []byte {
 	out := bytes.Clone(text)
 	comma := -1 // where the last comma is, if only blanks and comments follow it
@@ -227,8 +227,8 @@ func stringSize(b []byte) int {
 	return len(b)
 }
 
-// commentSize is the size of the comment at the start of b, 0 if b starts with none. ok is false if the comment
-// has no end.
+// commentSize is the size of the comment at the start of b, 0 if b starts with none. ok is false if the
+// comment has no end.
 func commentSize(b []byte) (n int, ok bool) {
 	switch {
 	case bytes.HasPrefix(b, []byte("//")):

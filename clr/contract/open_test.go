@@ -99,8 +99,8 @@ func TestBadDescriptors(t *testing.T) {
 	expect.True(t, reflect.DeepEqual(d.Contracts, map[string]int{"A": -1, "B": -1, "C": -1}), "%+v", d)
 }
 
-// The first comment without an end ends the work: nothing behind it is read. Otherwise the end of each of many
-// such comments would be searched in the whole rest.
+// The first comment without an end ends the work: nothing behind it is read. Otherwise the end of each of
+// many such comments would be searched in the whole rest.
 func TestCommentWithoutEnd(t *testing.T) {
 	text := "{/**/}" + strings.Repeat("/* ", 1000) + "[1,]"
 	expect.Equal(t, string(plainJSON([]byte(text))), "{    }"+text[6:])

@@ -77,8 +77,9 @@ func (s *Process) signalFrame(at uint64, a context.Arch) (f signalFrame, ok bool
 }
 
 // resume replaces the frames from the interrupted one on by a walk from the registers that the signal frame
-// holds. base is the thread pointer, 0 if unknown. If the new walk is not better, or the thread has moved, the
-// frames stay. overflow reports whether the new walk is used and the signal handler handles a stack overflow.
+// holds. base is the thread pointer, 0 if unknown. If the new walk is not better, or the thread has moved,
+// the frames stay. overflow reports whether the new walk is used and the signal handler handles a stack
+// overflow.
 func (s *Process) resume(c *walk.Capture, base uint64, frames []merge.Frame, gap merge.Gap) (
 	_ []merge.Frame, _ merge.Gap, overflow bool) {
 	at, f := s.interrupted(c, frames, gap)

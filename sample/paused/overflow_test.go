@@ -28,9 +28,9 @@ func (r runs) ReadSome(p []byte, addr uint64) int {
 	return 0
 }
 
-// A handler of a stack overflow runs on a stack of its own. The interrupted frame is found by the address of
-// the ucontext on this stack. The walk from there is used only if it is better, and if the thread has not moved
-// since its stack was copied. Otherwise it would join frames of two moments.
+// A handler of a stack overflow runs on a stack of its own. The interrupted frame is found by the address
+// of the ucontext on this stack. The walk from there is used only if it is better, and if the thread has
+// not moved since its stack was copied. Otherwise it would join frames of two moments.
 func TestResume(t *testing.T) {
 	const handler, alternate, full, code = 0x10000, 0x20000, 0x40000, 0x70000
 	const ucontext = alternate + 0x400
@@ -82,8 +82,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// The frames of all threads of a core have a bound, since threads can share one deep stack. The code keeps frame
-// pointers.
+// The frames of all threads of a core have a bound, since threads can share one deep stack. The code keeps
+// frame pointers.
 func TestCoreFrames(t *testing.T) {
 	const stack, code, frames = 0x100000, 0x70000, 1000
 	data := make([]byte, 16*(frames-1)+16)

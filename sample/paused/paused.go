@@ -149,8 +149,8 @@ func (s *Process) Runtime() (found bool, why string) { return s.target.Tables !=
 // limit of a main thread, have at most 524,288 frames.
 const maxFrames = 1 << 20
 
-// A hostile core can give all its threads one large stack. maxCoreFrames bounds the frames of all its stacks, at
-// about 200 bytes each. A thread that is walked after that shows leastFrames at most.
+// A hostile core can give all its threads one large stack. maxCoreFrames bounds the frames of all its
+// stacks, at about 200 bytes each. A thread that is walked after that shows leastFrames at most.
 const (
 	maxCoreFrames = 2 * maxFrames
 	leastFrames   = 256

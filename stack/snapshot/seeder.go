@@ -36,8 +36,8 @@ func (s *WalkSeeder) SetMethods(to seed.Methods) {
 	_, s.witness.Strict = to.(seed.Learner)
 }
 
-// Learn learns the managed code for which the seed of c was refused, so that the next try can have one. It does
-// not change c. Call it after Seed, while nothing is suspended.
+// Learn learns the managed code for which the seed of c was refused, so that the next try can have one. It
+// does not change c. Call it after Seed, while nothing is suspended.
 func (s *WalkSeeder) Learn(c *clr.Capture) {
 	regs, loading := c.Seed, c.Loading
 	for s.witness.Learn() {

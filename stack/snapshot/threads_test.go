@@ -392,8 +392,8 @@ func (l *ignorant) LearnMissed() bool { l.learned++; return l.learned == 1 }
 func TestLearnKeepsCapture(t *testing.T) {
 	const ip, sp, caller = 0x1000, 0x10000, 0x5000
 	var l ignorant
-	s := NewSeeder(&inTable{table: module.NewTable(1, nil, []memory.Range{{Start: caller, End: caller + 0x100}})},
-		nil)
+	code := []memory.Range{{Start: caller, End: caller + 0x100}}
+	s := NewSeeder(&inTable{table: module.NewTable(1, nil, code)}, nil)
 	s.SetMethods(&l)
 	var k clr.Capture
 	k.Regs.Arch = context.ArchAMD64
