@@ -127,14 +127,25 @@ func (w *watchedEvents) used(from, to time.Time) float64 {
 	return 0
 }
 
-// In a recording, only the threads that switch often have stretches. Their stacks are complete.
+// In a recording, threads that yield their processors very often have stretches. Their stacks are complete.
 func TestStretches(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED-CHECK: only root may sample the kernel everywhere")
 	}
-	p := record(t, "--rate 200", app(t, "Cost", "server", "200000")...)
+	p := record(t, "--rate 200", app(t, "Exact", "delay10", "6")...)
 	p.whole(t, 200, 990)
 	expect.True(t, p.Counters["clock_stretches"] == 1 && p.Counters["copied"] > 0,
 		"no thread was sampled in stretches: %v", p.Counters)
-	expect.True(t, p.has("Cost.Ask") && p.has("Cost.Serve"), "methods are missing")
+	expect.True(t, p.has("Exact.DelayA") && p.has("Exact.DelayB"), "methods are missing")
+}
+
+// Threads that wait very often have CPU timers. Their stacks are complete.
+func TestTimersOfWaiting(t *testing.T) {
+	for _, clock := range []string{clockPerf, clockRandom} {
+		p := record(t, "--rate 200 --clock "+clock, app(t, "Cost", "server", "200000")...)
+		p.whole(t, 200, 990)
+		expect.True(t, p.Counters["clock_timers"] == 1,
+			"%s clock: no thread was sampled by a CPU timer: %v", clock, p.Counters)
+		expect.True(t, p.has("Cost.Ask") && p.has("Cost.Serve"), "%s clock: methods are missing", clock)
+	}
 }

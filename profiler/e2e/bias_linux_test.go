@@ -71,10 +71,17 @@ type verdict struct {
 
 func (v verdict) ok() bool { return v.samples >= fewSamples && math.Abs(v.mean-v.truth) <= v.limit }
 
-// judgeShare compares a method's share with the truth, over all runs.
-func judgeShare(runs []measurement, method string, limit, errors float64) (v verdict) {
+// judgeShare compares a method's share of all methods with the truth, over all runs.
+func judgeShare(runs []measurement, method string, limit, errors float64) verdict {
+	return judgePart(runs, (*exactTimes).share, method, limit, errors)
+}
+
+// judgePart compares a method's part of something with the truth, over all runs. Methods that lack the same
+// part of their time have the right shares of all methods, but not of the process.
+func judgePart(runs []measurement, part func(*exactTimes, string) float64, method string,
+	limit, errors float64) (v verdict) {
 	for _, m := range runs {
-		truth, seen := m.truth.share(method), m.seen.share(method)
+		truth, seen := part(&m.truth, method), part(&m.seen.exactTimes, method)
 		v.truth += truth / float64(len(runs))
 		v.mean += seen / float64(len(runs))
 		v.samples += m.seen.samples
@@ -125,6 +132,11 @@ func (r *biasRow) judge(t *testing.T) {
 		expect.True(t, v.ok(),
 			"%v: %s has %.1f %% of the processor time, the profile says %.1f %% by %.0f samples", r.setting,
 			method, 100*v.truth, 100*v.mean, v.samples)
+		v = judgePart(r.runs, (*exactTimes).ofProcess, method, points, errors)
+		t.Logf("%-26s %-12s truth %5.1f %% of the process, seedwalk %5.1f %% (worst run %+5.1f)",
+			r.setting, method, 100*v.truth, 100*v.mean, 100*v.worst)
+		expect.True(t, v.ok(), "%v: %s has %.1f %% of the process's time, the profile says %.1f %%", r.setting,
+			method, 100*v.truth, 100*v.mean)
 		r.judgeOutside(t, method)
 	}
 }
@@ -209,6 +221,19 @@ func TestBias(t *testing.T) {
 			row.judge(t)
 		})
 	}
+}
+
+// The judge refuses methods that all lack a third of their time: the process has the rest.
+func TestBiasJudgeProcess(t *testing.T) {
+	of := func(each float64) exactTimes {
+		return exactTimes{method: map[string]float64{"A": each, "B": each}, process: 1000}
+	}
+	m := measurement{truth: of(300), seen: exactProfile{exactTimes: of(200), samples: 2000}}
+	all := judgeShare([]measurement{m}, "A", biasLimit, biasErrorsOnce)
+	expect.True(t, all.ok(), "of all methods: %+v", all)
+	process := judgePart([]measurement{m}, (*exactTimes).ofProcess, "A", biasLimit, biasErrorsOnce)
+	expect.True(t, !process.ok() && process.truth == 0.3 && process.mean == 0.2, "of the process: %+v",
+		process)
 }
 
 // The judge refuses the old clock's result for an asynchronous server, and accepts perf's in the same run.

@@ -71,6 +71,14 @@ func (e *exactTimes) share(method string) float64 {
 	return e.method[method] / sum
 }
 
+// ofProcess is a method's part of the process's time.
+func (e *exactTimes) ofProcess(method string) float64 {
+	if e.process == 0 {
+		return 0
+	}
+	return e.method[method] / e.process
+}
+
 // exactProfile is a profile's figures for the same methods.
 type exactProfile struct {
 	exactTimes

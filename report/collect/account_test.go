@@ -177,13 +177,14 @@ func TestAccountOfTwo(t *testing.T) {
 	}
 	two.Take(&wire.Stats{Key: wire.StatEngine + "clock_perf", Value: 1})
 	two.Take(&wire.Stats{Key: wire.StatEngine + "clock_stretches", Value: 1})
+	two.Take(&wire.Stats{Key: wire.StatEngine + "clock_timers", Value: 1})
 	p, leaves := accounted(one, two)
 	want := export.CPUTime{Process: 750 * int64(ms), Profile: 600 * int64(ms)}
 	got := p.Stats.CPU
 	expect.True(t, got.Process == want.Process && got.Profile == want.Profile &&
 		leaves["[short threads]"] == 100*ms && leaves["[start-up]"] == 50*ms, "%+v %v", got, leaves)
-	if c := p.Stats.Clock; *c != (export.Clock{Kind: export.ClockRandom, Stretches: 1, Processes: 2,
-		LateP90: 5, Hits: 10, Rejected: 3}) {
+	if c := p.Stats.Clock; *c != (export.Clock{Kind: export.ClockRandom, Stretches: 1, Timers: 1,
+		Processes: 2, LateP90: 5, Hits: 10, Rejected: 3}) {
 		t.Errorf("%+v", c)
 	}
 	for i := range p.Stacks {

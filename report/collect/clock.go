@@ -35,6 +35,9 @@ func (b *builder) clockOf(p *Process) {
 	if p.counters[wire.StatEngine+"clock_stretches"] > 0 {
 		c.Stretches++
 	}
+	if p.counters[wire.StatEngine+"clock_timers"] > 0 {
+		c.Timers++
+	}
 	c.LateP90 = max(c.LateP90, time.Duration(min(p.counters[wire.StatEngine+"clock_late_ns"], maxNanos)))
 	c.Hits += int64(min(kept, maxNanos) + min(rejected, maxNanos))
 	c.Rejected += int64(min(rejected, maxNanos))

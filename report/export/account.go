@@ -161,6 +161,7 @@ type Clock struct {
 	Kind      ClockKind
 	UserOnly  bool          // ClockPerf: no samples of the kernel
 	Stretches int64         // ClockPerf: processes with threads that were sampled only in stretches of time
+	Timers    int64         // processes with threads that got CPU timers because they wait very often
 	Processes int64         // all whose clock is known
 	LateP90   time.Duration // from the chosen moment to the sample, 90th percentile; 0 = unknown
 	Hits      int64         // moments chosen
@@ -187,6 +188,9 @@ func (c *Clock) line() string {
 		}
 	case ClockTimer:
 		line = "CPU timers, tick-bound: work locked to the tick is invisible"
+	}
+	if c.Timers > 0 {
+		line += fmt.Sprintf("; in %d of %d processes, threads that wait very often are sampled by CPU timers", c.Timers, c.Processes)
 	}
 	return line
 }

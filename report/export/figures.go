@@ -43,6 +43,7 @@ type FigureClock struct {
 	Name      string        `json:"name"`
 	UserOnly  bool          `json:"user_only,omitempty"`
 	Stretches int64         `json:"stretches,omitempty"`
+	Timers    int64         `json:"timers,omitempty"`
 	LateP90   time.Duration `json:"late_p90_ns,omitempty"`
 	Hits      int64         `json:"hits,omitempty"`
 	Rejected  int64         `json:"rejected,omitempty"`
@@ -117,7 +118,8 @@ func figures(p *Profile) Figures {
 		Parts: convert(s.Parts, func(p *Part) FigurePart { return FigurePart{p.Name, FigureTimes(p.Time)} }),
 		Tries: convert(s.Tries, func(t *Tries) FigureTries { return FigureTries(*t) })}
 	if c := s.Clock; c != nil {
-		f.Clock = &FigureClock{c.Kind.String(), c.UserOnly, c.Stretches, c.LateP90, c.Hits, c.Rejected}
+		f.Clock = &FigureClock{c.Kind.String(), c.UserOnly, c.Stretches, c.Timers, c.LateP90, c.Hits,
+			c.Rejected}
 	}
 	if c := s.CPU; c != nil {
 		f.CPU = &FigureCPU{Process: c.Process, Profile: c.Profile,

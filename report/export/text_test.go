@@ -170,6 +170,14 @@ func TestStretchesLine(t *testing.T) {
 	}
 }
 
+// The summary and JSON say how many processes have threads with CPU timers because these wait very often.
+func TestTimersLine(t *testing.T) {
+	c := &Clock{Kind: ClockRandom, Timers: 1, Processes: 3}
+	expect.Equal(t, c.line(),
+		"random, by the tool; in 1 of 3 processes, threads that wait very often are sampled by CPU timers")
+	expect.Equal(t, figures(&Profile{Stats: Stats{Clock: c}}).Clock.Timers, 1, "in JSON")
+}
+
 // The summary describes every clock.
 func TestEveryClockHasALine(t *testing.T) {
 	for k := ClockPerf; k < NumClocks; k++ {

@@ -503,3 +503,74 @@ func TestBornAndEnded(t *testing.T) {
 		expect.Equal(t, e.Kernel.Calls > calls, c.added, "%s: system calls", name)
 	}
 }
+
+// A thread that waits very often gets a CPU timer in place of its event, and its event back later. If the
+// kernel refuses the timer, or the timer's signal is taken by the program, it keeps the event.
+func TestChangeTimer(t *testing.T) {
+	e, mem, _, dir := asking(t)
+	tid := threadOf(t)
+	describe(t, dir, tid, masks(0, 0))
+	event := &fakeEvent{}
+	k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Event: event, Armed: true}
+	e.Tasks[tid], e.cpuClock = k, sampler.ClockPerf
+	e.arm(k)
+	expect.True(t, k.Slot < 0 && k.Event == event, "it waits seldom: %+v", *k)
+	k.WaitsOften = true
+	e.arm(k)
+	must.True(t, k.Slot >= 0, "no slot")
+	asked := func(op probe.Op, n uint32) bool {
+		return mem.get(k.Slot, slotOp) == uint32(op) && mem.get(k.Slot, slotAsk) == n
+	}
+	e.arm(k) // it has not answered
+	expect.True(t, asked(probe.OpArm, 1) && k.Event == event && !k.Timed, "asked: %+v", *k)
+	mem.set(k.Slot, slotAnswered, 1)
+	mem.set(k.Slot, slotTimer, 5)
+	e.arm(k)
+	expect.True(t, asked(probe.OpArm, 1) && k.Event == nil && k.Timed && k.Armed, "it has a timer: %+v", *k)
+	expect.Equal(t, e.between(k), max(e.Period, int64(e.Config.WallEvery)), "time between visits")
+	k.WaitsOften = false
+	e.arm(k)
+	expect.True(t, asked(probe.OpDisarm, 2) && k.Timed, "it waits seldom again: %+v", *k)
+	mem.set(k.Slot, slotAnswered, 2)
+	mem.set(k.Slot, slotTimer, 0)
+	k.Event = event
+	e.arm(k)
+	expect.True(t, !k.Timed && k.Event == event && asked(probe.OpDisarm, 2), "it has lost the timer: %+v", *k)
+	for _, c := range []struct {
+		name   string
+		change func()
+	}{
+		{"the kernel refuses", func() { mem.set(k.Slot, slotError, uint32(unix.EAGAIN)) }},
+		{"a signal would end its system call", func() { mem.set(k.Slot, slotError, 0); k.Call = 7 }},
+		{"its stacks are copied", func() { k.Call, k.Copied = -1, true }},
+	} {
+		k.WaitsOften = true
+		c.change()
+		e.arm(k)
+		expect.True(t, asked(probe.OpDisarm, 2) && k.Event == event && !k.WaitsOften, "%s: %+v", c.name, *k)
+	}
+	k.Copied, k.WaitsOften = false, true
+	e.arm(k)
+	must.True(t, asked(probe.OpArm, 3), "asked: %+v", *k)
+	mem.set(k.Slot, slotAnswered, 3)
+	mem.set(k.Slot, slotTimer, 5)
+	k.WaitsOften = false // while the thread was on its way to the handler
+	e.arm(k)
+	expect.True(t, k.Timed && k.Event == nil && asked(probe.OpDisarm, 4), "it no longer waits: %+v", *k)
+	mem.set(k.Slot, slotAnswered, 4)
+	mem.set(k.Slot, slotTimer, 0)
+	expect.True(t, e.lostTimer(k), "it has lost the timer")
+	k.IgnoresSignals, k.WaitsOften = true, true
+	mem.set(k.Slot, slotTimer, 5)
+	e.arm(k)
+	expect.True(t, asked(probe.OpDisarm, 5), "the program takes the signal: %+v", *k)
+}
+
+// The random clock asks no thread with a timer.
+func TestDrawTimed(t *testing.T) {
+	timed, other := threadOf(t), threadOf(t)
+	e, _ := drawing(t, map[uint32]string{timed: "R", other: "R"})
+	e.Tasks[timed].Timed = true
+	e.drawAll(0)
+	expect.True(t, !e.Tasks[timed].Drawn.Open && e.Tasks[other].Drawn.Open, "the wrong threads were asked")
+}

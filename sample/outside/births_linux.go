@@ -58,7 +58,8 @@ const mostWatching = 4096
 // watchBirths starts to watch for the descendants of the known threads.
 func (e *Engine) watchBirths() {
 	timer, ok := e.Alarm.(*alarm.TimerFile)
-	if e.births.watch != nil || e.stretches.On || e.cpuClock != sampler.ClockPerf || e.Config.NoCPU || !ok {
+	if e.births.watch != nil || e.stretches.On || e.unwatched || e.cpuClock != sampler.ClockPerf ||
+		e.Config.NoCPU || !ok {
 		return
 	}
 	w, err := perfevent.OpenWatch(perfevent.CPUs(), e.watchable()...)
@@ -80,6 +81,14 @@ func (e *Engine) watchBirths() {
 		sinceBoot: time.Now().UnixNano() - int64(perfevent.Now())}
 	e.births.rings, _ = cpuring.NewNewborns(e.PID, uint64(e.Period))
 	e.Relist() // threads may have come before the watch
+}
+
+// endWatch ends the watch, which has events of all threads.
+func (e *Engine) endWatch(now time.Time) {
+	e.readNewborns(now.UnixNano())
+	e.births.Close()
+	e.births = births{}
+	e.Relist() // for births that were not handled yet
 }
 
 // watchable returns the living threads that the tool knows, as many as it may watch.

@@ -174,7 +174,7 @@ func TestBirthsAtOnce(t *testing.T) {
 	e.addForked(born(2))
 	must.True(t, e.Tasks[2] != nil, "a thread waits")
 	phase, period, _ := e.beginning(e.Tasks[2], e.Tasks[2].Born)
-	expect.True(t, phase == threads.Young && period <= mostYoung, "phase %d, %d ns", phase, period)
+	expect.True(t, phase == threads.Young && period <= probe.MostYoung, "phase %d, %d ns", phase, period)
 }
 
 // A new thread has the name of its creator until it sets its own, even if it ends before it is opened.

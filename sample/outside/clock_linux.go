@@ -68,8 +68,11 @@ func (e *Engine) writeClock() {
 	if e.stretches.On {
 		w.Counter("probe_clock_stretches", 1)
 	}
+	if e.timers {
+		w.Counter("probe_clock_timers", 1)
+	}
 	if clock == sampler.ClockRandom {
-		w.Counter("probe_clock_late_ns", e.random.lateness())
+		w.Counter("probe_clock_late_ns", e.random.late.Bound(0.9))
 		w.Counter("probe_clock_kept", e.random.kept)
 		w.Counter("probe_clock_rejected", e.random.rejected)
 	}
@@ -81,6 +84,7 @@ func (e *Engine) writeClock() {
 func (e *Engine) came(t *threads.Task) {
 	e.fresh = true
 	e.stretches.Created++
+	e.often.Created++
 	if f := e.births.pending(t.TID); f != nil {
 		t.Birth, t.Weighed, t.Name = f.copies, f.weighed, f.name
 	}

@@ -129,14 +129,17 @@ func (e *Engine) inKernel(r *perfevent.Record) {
 	if !ok || len(r.Stack) == 0 || t == nil || !t.KernelHits || e.inProbe(regs.IP()) {
 		return
 	}
-	cpu := uint64(e.Period) * t.KernelEvery
+	cpu, at := uint64(e.Period)*t.KernelEvery, int64(r.Time)+e.copies(t).SinceBoot
 	if t.Stretched {
+		if e.stretches.Late(r.Time) {
+			return
+		}
 		cpu = e.stretches.Weigh(t, e.Period, r.Kernel)
 	}
 	s := sampler.Sample{Capture: walk.Capture{TID: r.TID, Regs: regs,
 		Stack: memory.Run{Addr: regs.SP(), Data: r.Stack}, Low: t.Low, High: t.High,
-		Cut: r.Cut, OneStack: !e.kernelTime.All}, Time: int64(r.Time) + e.copies(t).SinceBoot,
-		Cpu: cpu, Wall: t.Worked(int64(cpu))}
+		Cut: r.Cut, OneStack: !e.kernelTime.All}, Time: at, Cpu: cpu,
+		Wall: t.Worked(int64(cpu))}
 	if r.Kernel {
 		s.Capture.Kernel = walk.InKernel
 		t.KernelTime += cpu
@@ -172,19 +175,6 @@ func (e *Engine) inKernel(r *perfevent.Record) {
 	case t.Copied && !r.Kernel:
 		e.endCopies(t, time.Now().UnixNano(), !ok)
 	}
-}
-
-// planStretches returns stretches for the requested rate. The agent's are long, because each one wakes it up.
-// Others are short: a thread that does something else now and then is seen at more moments.
-func (e *Engine) planStretches() threads.Stretches {
-	const perSample, leastPeriod, mostParts = 40e3, 50_000, 50 // nanoseconds
-	s := threads.Stretches{Cost: max(0.01, perSample/float64(e.Period)), LeastParts: 4,
-		MostParts: int(min(e.Period/leastPeriod, mostParts)), Shortest: 5 * time.Millisecond,
-		LeastCell: 4 * time.Duration(e.Period)} // so a stretch has several samples
-	if e.Config.WallEvery >= maxSleep {
-		s.Cost, s.LeastParts, s.Shortest = 0.005, 20, 100*time.Millisecond
-	}
-	return s
 }
 
 // mayStretch reports whether stretches suit the recording: async callers must be read right after each
@@ -224,8 +214,7 @@ func (e *Engine) updateStretches(now time.Time) {
 	}
 }
 
-// useStretches opens the rings of the stretches, unless the kernel refuses. It closes the watch for new
-// threads, which has events of all threads.
+// useStretches opens the rings of the stretches, unless the kernel refuses.
 func (e *Engine) useStretches(now time.Time) {
 	s, k := &e.stretches, &e.inStretches
 	k.Short, k.Tried = true, time.Time{}
@@ -240,10 +229,7 @@ func (e *Engine) useStretches(now time.Time) {
 		s.Refused = now
 		return
 	}
-	e.readNewborns(now.UnixNano())
-	e.births.Close()
-	e.births = births{}
-	e.Relist() // for births that were not handled yet
+	e.endWatch(now)
 	s.Start(now, e.chooseStretched()*k.Rings.FDs(), rand.Float64())
 }
 
@@ -305,7 +291,7 @@ func (e *Engine) toggleStretch() {
 	}
 	n := e.chooseStretched()
 	k.Rings.SetPeriod(uint64(e.Period) / uint64(s.Parts))
-	s.Begin(time.Now(), n*k.Rings.FDs())
+	s.Begin(time.Now(), perfevent.Now(), n*k.Rings.FDs())
 	for _, t := range e.Tasks {
 		if t.Stretched {
 			e.armInStretch(t)
@@ -332,7 +318,7 @@ func (e *Engine) leaveStretch(t *threads.Task) {
 		return
 	}
 	c, ok := e.Kernel.Counters(t)
-	e.stretches.Leave(t, c, ok)
+	t.Leave(c, ok)
 	e.inStretches.Remove(t)
 	t.Copied = false
 }

@@ -15,11 +15,12 @@
 //   - for the start of a command (started_linux.go)
 //   - for the first period of a new thread (births_linux.go)
 //
-// Threads that switch often have such copies for stretches of time only (threads.Stretches).
+// Threads that switch often have such copies for stretches of time only (threads.Stretches), or CPU timers if
+// they wait at most switches (threads.Waits).
 //
 // Where perf events are forbidden, the engine samples running threads at random moments
-// (randomclock_linux.go). CPU timers sample threads that get no perf event, or every thread if the user
-// chooses them (timer_linux.go).
+// (randomclock_linux.go). CPU timers sample threads that wait very often, those that get no perf event, and
+// every thread if the user chooses them (timer_linux.go).
 //
 // Blocked threads are read without a signal. The kernel reports where the thread waits, and the engine
 // reads its stack from here. If the thread's counters are the same before and after, position and stack

@@ -53,7 +53,7 @@ const (
 	headPatch, headTimerSignal, headHead                           = 64, 72, 88
 	inHeader                                                       = -1 // in place of a slot
 	slotTID, slotLow, slotHigh, slotExtra, slotOp                  = 0, 8, 16, 24, 36
-	slotAsk, slotAnswered, slotBase                                = 40, 44, 56
+	slotTimer, slotAsk, slotAnswered, slotError, slotBase          = 4, 40, 44, 48, 56
 )
 
 func (m shared) word(slot, offset int) *uint32 {
@@ -127,8 +127,25 @@ func TestDrawAll(t *testing.T) {
 			"%s: asked %d times, want %d; %d ignored, want %d; %d open", step.name, e.Stats.Asked, step.asked,
 			e.ignored, step.ignored, e.random.open)
 	}
-	expect.True(t, k.Drawn.Weight == 1 && e.random.moments == 7,
-		"weight %d, %d moments", k.Drawn.Weight, e.random.moments)
+	expect.True(t, k.Drawn.Weight == 1 && e.random.late.Moments == 7,
+		"weight %d, %d moments", k.Drawn.Weight, e.random.late.Moments)
+}
+
+// A late moment is left out, unless most moments are as late.
+func TestDrawLate(t *testing.T) {
+	busy := threadOf(t)
+	e, _ := drawing(t, map[uint32]string{busy: "R"})
+	k := e.Tasks[busy]
+	for range 10 {
+		e.random.recent.Add(0)
+	}
+	for i, late := range []bool{true, true, true, true, true, true, true, true, true, true, false} {
+		e.drawAll(time.Second)
+		expect.True(t, k.Drawn.Open != late, "%d: %+v", i, k.Drawn)
+	}
+	e, _ = drawing(t, map[uint32]string{busy: "R"})
+	e.drawAll(latest)
+	expect.True(t, e.Tasks[busy].Drawn.Open, "a moment that is hardly late")
 }
 
 // Threads that have hardly ever run and have rested for some time take no places of a moment.

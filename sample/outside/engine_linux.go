@@ -65,7 +65,10 @@ type Engine struct {
 	accounted  uint64     // processor time of threads that has been sent, nanoseconds
 	ranSent    wire.Usage // the last message about the process's clock
 	cpus       int        // of the machine
-	ringFilled bool       // readRing has found many records: the program has large stacks or many threads
+	often      threads.Waits
+	unwatched  bool // new threads are found by listing, because threads wait very often
+	timers     bool // threads got CPU timers because they wait very often
+	ringFilled bool // readRing has found many records: the program has large stacks or many threads
 }
 
 // New makes an engine for the process that sent the probe's file fd. The caller keeps fd. Run writes the
@@ -92,7 +95,8 @@ func New(pid, fd int, cfg sampler.Config, to io.Writer) (*Engine, error) {
 		e.ranBefore = -1
 	}
 	e.useTimers()
-	e.stretches = e.planStretches()
+	e.often.Every = max(countWaits, 4*time.Duration(max(e.Period, int64(e.Config.WallEvery))))
+	e.stretches = threads.PlanStretches(e.Period, e.Config.WallEvery >= maxSleep)
 	e.events = events.New(&e.Base, e, file)
 	return e, nil
 }
@@ -345,6 +349,7 @@ func (e *Engine) round() error {
 	e.events.WalkPending()
 	e.followObjects(now)
 	e.Visits(e.dueBy(now), e.visit)
+	e.decideTimers(now)
 	e.updateStretches(now)
 	e.silenceBirths(now)
 	if !e.Ready() {
@@ -402,6 +407,9 @@ func (e *Engine) record(r *probe.Record) {
 		t.Asked = false
 	}
 	if r.Why == probe.ClockHit {
+		if t.Timed { // the event is about to be closed
+			return
+		}
 		e.overflowed(t)
 		if t.Birth.Covers(r.Time) && r.Since <= uint64(e.Period) {
 			return // readNewborns samples its first period

@@ -1,11 +1,9 @@
 package outside
 
 import (
-	"sort"
 	"time"
 
 	"github.com/seedwalk/seedwalk/sample/probe"
-	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
 // disarm ends the timers and restores the signal handlers. One thread that takes the signal is enough:
@@ -29,7 +27,7 @@ func (e *Engine) disarm(within time.Duration) bool {
 // askToLeave sends the signal to one thread after another, until one has answered. It returns false if none
 // has before limit.
 func (e *Engine) askToLeave(limit time.Time) bool {
-	for _, t := range e.leaveOrder() {
+	for _, t := range e.LeaveOrder() {
 		if time.Now().After(limit) {
 			return false
 		}
@@ -41,27 +39,6 @@ func (e *Engine) askToLeave(limit time.Time) bool {
 		}
 	}
 	return false
-}
-
-// leaveOrder returns the threads in the order in which askToLeave asks them. Threads whose system call the
-// signal would end are the last. Of the others, those with a slot and with much processor time are the first.
-func (e *Engine) leaveOrder() []*threads.Task {
-	tids := make([]*threads.Task, 0, len(e.Tasks))
-	sleeps := map[*threads.Task]bool{}
-	for _, t := range e.Tasks {
-		tids, sleeps[t] = append(tids, t), e.Kernel.Sleeps(t.TID)
-	}
-	sort.Slice(tids, func(i, j int) bool {
-		a, b := tids[i], tids[j]
-		if sleeps[a] != sleeps[b] {
-			return sleeps[b]
-		}
-		if (a.Slot >= 0) != (b.Slot >= 0) {
-			return a.Slot >= 0
-		}
-		return a.Last.Cpu > b.Last.Cpu
-	})
-	return tids
 }
 
 // soonLimit is how long the end of the stream waits for the threads' answers. lateLimit is the same for

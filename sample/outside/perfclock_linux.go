@@ -25,40 +25,11 @@ const (
 	// eagerEvents is the number of threads that get an event before they have run. The event of a sleeping
 	// thread costs a descriptor.
 	eagerEvents = 512
-	// The period of a young thread without copies is a random number of nanoseconds between these. A thread
-	// that lives shorter than its period gets no sample, and each overflow costs the thread a signal of 2 us.
-	leastYoung, mostYoung = 100000, 400000
 	// youth is the age, in nanoseconds, from which the next visit ends a thread's youth. For a thread that
 	// waits often and briefly, a short period costs far more than the samples do: at each switch the kernel
 	// sets the processor's timer twice.
 	youth = int64(1e9)
 )
-
-// youngPeriod returns the period of a young thread's event, and how many of probe.Thinning overflows become
-// samples (0: all of them). The period is random, from least to most, so that threads with the same work are
-// sampled at different places.
-func youngPeriod(least, most, period uint64, random func(n uint64) uint64) (young uint64, keep uint32) {
-	const thinning = probe.Thinning
-	young = least + random(most-least)
-	keep = uint32(max(young*thinning/period, 1))
-	if keep >= thinning/2 {
-		return period, 0
-	}
-	return period * uint64(keep) / thinning, keep
-}
-
-// firstPeriod returns a random period, up to the full one, for a thread that is not young. The thread's first
-// overflow is a sample. Of the next ones, keep of probe.Thinning are samples, until the engine sets the full
-// period. So the chance that a thread gets a sample grows with its processor time, even if it uses less than
-// one period. If the full period is short, firstPeriod returns it, and 0 for keep.
-func firstPeriod(period uint64, random func(n uint64) uint64) (first uint64, keep uint32) {
-	if period <= mostYoung {
-		return period, 0
-	}
-	least := leastYoung*probe.Thinning/period + 1
-	k := min(max(random(probe.Thinning)+1, least), probe.Thinning-1)
-	return period * k / probe.Thinning, uint32(k)
-}
 
 // openEvent opens the event of a thread, disabled. The event does not count in the kernel: a signal to a
 // thread that is about to sleep would interrupt its system call.
@@ -120,11 +91,11 @@ func (e *Engine) beginning(t *threads.Task, now int64) (phase threads.Phase, per
 	switch {
 	case t.Base > 0 || now-t.Born > youth:
 		phase = threads.First
-		period, keep = firstPeriod(whole, rand.Uint64N)
+		period, keep = probe.FirstPeriod(whole, rand.Uint64N)
 	case e.readsBirthsLate() && t.Birth.Covers(math.MaxUint64):
-		period, keep = youngPeriod(whole/16, whole/8, whole, rand.Uint64N)
+		period, keep = probe.YoungPeriod(whole/16, whole/8, whole, rand.Uint64N)
 	default:
-		period, keep = youngPeriod(leastYoung, mostYoung, whole, rand.Uint64N)
+		period, keep = probe.YoungPeriod(probe.LeastYoung, probe.MostYoung, whole, rand.Uint64N)
 	}
 	if keep == 0 {
 		phase = threads.Full

@@ -25,11 +25,11 @@ func TestYoungPeriod(t *testing.T) {
 		{1999, 99000, 250125}, {5000, 99000, 200000}, {10000, 100000, 100000},
 	} {
 		period := 1000000000 / c.hertz
-		for _, r := range []uint64{0, 1, 77777, 150000, mostYoung - leastYoung - 1} {
-			young, keep := youngPeriod(leastYoung, mostYoung, period,
+		for _, r := range []uint64{0, 1, 77777, 150000, probe.MostYoung - probe.LeastYoung - 1} {
+			young, keep := probe.YoungPeriod(probe.LeastYoung, probe.MostYoung, period,
 				func(n uint64) uint64 { return min(r, n-1) })
 			if keep == 0 {
-				expect.True(t, young == period && period <= 2*mostYoung+1,
+				expect.True(t, young == period && period <= 2*probe.MostYoung+1,
 					"%d Hz, %d: all of period %d", c.hertz, r, young)
 				continue
 			}
@@ -52,14 +52,15 @@ func TestFirstPeriod(t *testing.T) {
 	}{
 		{10101010, 0, 101108, 41}, {10101010, 40, 101108, 41}, {10101010, 41, 103574, 42},
 		{10101010, 2047, 5050505, 2048}, {10101010, probe.Thinning - 1, 10098543, probe.Thinning - 1},
-		{5e8, 0, 122070, 1}, {1e10, 0, 2441406, 1}, {1e10, 1, 4882812, 2}, {mostYoung + 1, 0, 100000, 1024},
+		{5e8, 0, 122070, 1}, {1e10, 0, 2441406, 1}, {1e10, 1, 4882812, 2},
+		{probe.MostYoung + 1, 0, 100000, 1024},
 	} {
-		first, keep := firstPeriod(c.period, func(uint64) uint64 { return c.random })
+		first, keep := probe.FirstPeriod(c.period, func(uint64) uint64 { return c.random })
 		expect.True(t, first == c.first && keep == c.keep,
 			"%d, %d: period %d, want %d; %d kept, want %d", c.period, c.random, first, c.first, keep, c.keep)
 	}
-	first, keep := firstPeriod(mostYoung, nil)
-	expect.True(t, first == mostYoung && keep == 0, "a short period: %d, %d kept", first, keep)
+	first, keep := probe.FirstPeriod(probe.MostYoung, nil)
+	expect.True(t, first == probe.MostYoung && keep == 0, "a short period: %d, %d kept", first, keep)
 }
 
 // A thread that ran before the recording, or is old when it gets its event, has no youth.
@@ -92,7 +93,7 @@ func TestAge(t *testing.T) {
 		t.Errorf("at its limit: phase %d, period %d", k.Phase, event.period)
 	}
 	e.age(k, 1001+youth)
-	expect.True(t, k.Phase == threads.First && event.period >= leastYoung && event.period < 1e7 &&
+	expect.True(t, k.Phase == threads.First && event.period >= probe.LeastYoung && event.period < 1e7 &&
 		k.AtSwitch == 300 && k.Hits == 0,
 		"phase %d, period %d, since %d, %d hits", k.Phase, event.period, k.AtSwitch, k.Hits)
 	event.period = 1

@@ -1,7 +1,6 @@
 package outside
 
 import (
-	"math/bits"
 	"math/rand/v2"
 	"runtime"
 	"time"
@@ -19,16 +18,16 @@ import (
 // exponentially distributed, so no work of the program can stay in step with them. A sample represents
 // one period; the samples of a thread are scaled to its exact clock later.
 //
-// Known limits: a thread in state R may be waiting for a processor. A sample is taken about 50 us after
-// its moment, which is too late for bursts shorter than half a millisecond.
+// Known limits: a thread in state R may be waiting for a processor. A sample is taken about 50 us after its
+// moment, which is too late for bursts shorter than half a millisecond. Threads that wait very often have CPU
+// timers instead (threads.Waits).
 
 // randomClock is the state of the tool's random clock.
 type randomClock struct {
-	order []*threads.Task
-	open  int // unanswered requests
-	// number of moments by the binary logarithm of their lateness in nanoseconds
-	late     [bits.UintSize + 1]uint
-	moments  uint
+	order    []*threads.Task
+	open     int            // unanswered requests
+	late     alarm.Lateness // of all moments
+	recent   alarm.Lateness // of the last ones
 	kept     uint64
 	rejected uint64
 }
@@ -37,6 +36,14 @@ const (
 	// mostDrawn is the number of threads that are checked at one moment. If there are more, the tool checks a
 	// random subset, and each thread in it represents several.
 	mostDrawn = 128
+	// latest is how late a moment may be. Later ones are left out if at least half of the last fewMoments are
+	// earlier. On a busy machine, the tool gets a processor when a thread enters the kernel: such a moment is
+	// not random.
+	latest     = 128 * time.Microsecond
+	fewMoments = 128
+	// leastShare is the least share of a period that a sample represents. The thread may have waited only
+	// because the tool took its processor.
+	leastShare = 0.25
 	// drawSlack is how much longer than the time from the request to the sample, in nanoseconds, a
 	// thread may have waited for a processor. It waits while the tool uses its processor.
 	drawSlack = 60000
@@ -67,12 +74,18 @@ func (e *Engine) nextDraw() time.Duration {
 	return time.Duration(min(d, float64(threads.Longest)))
 }
 
-// drawAll requests samples of the threads that run now, or of a subset if there are many. It lists the
-// threads first, so that new ones are not missed. If one has ended, another may have taken its place.
+// drawAll requests samples of the threads that run now, or of a subset if there are many. It does nothing if
+// the moment is late. It lists the threads first, so that new ones are not missed. If one has ended, another
+// may have taken its place.
 func (e *Engine) drawAll(late time.Duration) {
 	r := &e.random
-	r.late[bits.Len64(uint64(max(0, late)))]++
-	r.moments++
+	r.late.Add(late)
+	r.recent.Add(late)
+	r.recent.Fade(fewMoments)
+	if late > latest && late > time.Duration(r.recent.Bound(0.5)) {
+		e.readRing()
+		return
+	}
 	e.readRing() // answers to earlier questions
 	e.List(time.Now(), e.file.Helper())
 	if e.drawSince(0) {
@@ -93,7 +106,7 @@ func (e *Engine) drawSince(found int64) (ended bool) {
 	r := &e.random
 	r.order = r.order[:0]
 	for _, t := range e.Tasks {
-		if t.Armed && !e.restsLong(t) && t.Born >= found {
+		if t.Armed && !t.Timed && !e.restsLong(t) && t.Born >= found {
 			r.order = append(r.order, t)
 		}
 	}
@@ -102,7 +115,7 @@ func (e *Engine) drawSince(found int64) (ended bool) {
 	for i := range drawn { // in a new random order, because the first threads are asked sooner
 		j := i + rand.IntN(all-i)
 		r.order[i], r.order[j] = r.order[j], r.order[i]
-		if e.drawOne(r.order[i], drawWeight(all, drawn, rand.IntN)); r.order[i].Ended {
+		if e.drawOne(r.order[i], threads.DrawWeight(all, drawn, rand.IntN)); r.order[i].Ended {
 			ended = true
 		}
 	}
@@ -113,16 +126,6 @@ func (e *Engine) drawSince(found int64) (ended bool) {
 // not checked, because the number of threads checked at one moment is limited (mostDrawn).
 func (e *Engine) restsLong(t *threads.Task) bool {
 	return t.Rest && t.Every > int64(threads.Longest) && t.Spent() <= armAfter*uint64(e.Period)
-}
-
-// drawWeight returns how many threads each checked thread represents if drawn of all threads are checked: a
-// whole number that is right on average.
-func drawWeight(all, drawn int, random func(n int) int) uint64 {
-	weight := uint64(all / drawn)
-	if random(drawn) < all%drawn {
-		weight++
-	}
-	return weight
 }
 
 // Close forgets the open request to a thread: it was answered, or the answer will not come.
@@ -180,24 +183,17 @@ func (e *Engine) answered(t *threads.Task, s *sampler.Sample) (keep bool) {
 		return false
 	}
 	e.random.kept++
-	s.Cpu = uint64(e.Period) * d.Weight
+	whole, share := uint64(e.Period)*d.Weight, 1.
+	if ok {
+		share = max(after.RanSince(d.Before), leastShare)
+	}
+	s.Cpu = max(uint64(share*float64(whole)), 1)
 	if e.Config.Client && ok {
-		s.Cpu = t.SinceSample(after.Cpu, maxPeriods*s.Cpu)
+		s.Cpu = t.SinceSample(after.Cpu, maxPeriods*whole)
 	}
 	s.Wall = t.Worked(int64(s.Cpu))
 	t.Weighed += s.Cpu
 	t.Hits++
 	e.Stats.Timed++
 	return true
-}
-
-// lateness returns a bound for the lateness of 90% of the moments, in nanoseconds.
-func (r *randomClock) lateness() uint64 {
-	seen := uint(0)
-	for i, n := range r.late {
-		if seen += n; n > 0 && seen*10 >= r.moments*9 {
-			return 1 << i
-		}
-	}
-	return 0
 }

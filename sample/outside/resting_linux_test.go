@@ -149,45 +149,6 @@ func TestEndedAfterRest(t *testing.T) {
 	}
 }
 
-// The next visit is between one and two steps away, at an instant that other threads share.
-func TestVisitAfter(t *testing.T) {
-	const ms = int64(time.Millisecond)
-	for _, c := range []struct {
-		name           string
-		period, misses int64
-		step           int64
-	}{
-		{"1,000 Hz, once", ms, 1, 2 * ms}, {"1,000 Hz, more often", ms, 2, 4 * ms},
-		{"10,000 Hz", ms / 10, 2, 4 * ms},
-		{"100 Hz, once", 10 * ms, 1, 20 * ms}, {"100 Hz, more often", 10 * ms, 2, 40 * ms},
-		{"30 Hz", 33 * ms, 2, 33 * ms}, {"a sample in ten seconds", 10_000 * ms, 2, 10_000 * ms},
-	} {
-		for _, visited := range []int64{1_000_000*ms + 1, 1_000_000*ms + c.step - 1, 999_999_937} {
-			got := visitAfter(visited, c.period, int(c.misses))
-			expect.True(t, got%c.step == 0 && got-visited >= c.step && got-visited < 2*c.step,
-				"%s: %d ns after %d", c.name, got-visited, visited)
-		}
-	}
-}
-
-// Time whose samples are missing is not distributed over other samples, unless the loss may be chance.
-func TestMissed(t *testing.T) {
-	const period = 10_000_000
-	for name, c := range map[string]struct{ weighed, lost, located, want uint64 }{
-		"all there":                      {100 * period, 0, 100 * period, 0},
-		"more than there are":            {110 * period, 0, 100 * period, 0},
-		"a few less":                     {91 * period, 0, 100 * period, 0},
-		"few samples":                    {0, 0, 9 * period, 0},
-		"none":                           {0, 0, 10 * period, 10 * period},
-		"a part of many":                 {980 * period, 0, 1000 * period, 20 * period},
-		"kernel time that was not shown": {100 * period, 60 * period, 60 * period, 20 * period},
-	} {
-		e := &Engine{Base: sampler.Base{Period: period}}
-		got := e.missed(&threads.Task{Weighed: c.weighed, KernelLost: c.lost}, c.located)
-		expect.True(t, got == c.want, "%s: %d ms, want %d", name, got/1e6, c.want/1e6)
-	}
-}
-
 // The processor time of a command before its first sample is in the process's time, with its cause. That of a
 // process that has been attached to is in neither.
 func TestMissStart(t *testing.T) {

@@ -99,7 +99,7 @@ func TestLeaveOrder(t *testing.T) {
 			Last: threads.Counters{Cpu: k.cpu}}
 	}
 	var order []uint32
-	for _, k := range e.leaveOrder() {
+	for _, k := range e.LeaveOrder() {
 		order = append(order, k.TID)
 	}
 	want := []uint32{4, 3, 2, 1}

@@ -17,7 +17,7 @@ import (
 func stretching(t *testing.T) (*Engine, *threads.Task) {
 	e, _, _, _ := asking(t)
 	e.cpuClock, e.perf.most = sampler.ClockPerf, 100
-	e.stretches = e.planStretches()
+	e.stretches = threads.PlanStretches(e.Period, false)
 	e.stretches.Parts = 10
 	e.kernelTime.Open(e.PID, e.Period)
 	k := &threads.Task{TID: uint32(unix.Gettid()), Slot: -1, Stat: -1, Place: -1, Event: &fakeEvent{},
@@ -42,15 +42,15 @@ func stretching(t *testing.T) (*Engine, *threads.Task) {
 func TestPlanStretches(t *testing.T) {
 	for _, c := range []struct {
 		hertz float64
-		every time.Duration // between samples of waiting threads
+		rare  bool
 		want  bool
 	}{
-		{0.1, 0, false}, {1, 0, true}, {10, 0, true}, {99, 0, true}, {1000, 0, true}, {5000, 0, true},
-		{19, time.Second, true},
+		{0.1, false, false}, {1, false, true}, {10, false, true}, {99, false, true}, {1000, false, true},
+		{5000, false, true}, {19, true, true},
 	} {
 		e := &Engine{cpuClock: sampler.ClockPerf}
-		e.Period, e.Config.WallEvery, e.kernelTime.Kernel = int64(1e9/c.hertz), c.every, true
-		s := e.planStretches()
+		e.Period, e.kernelTime.Kernel = int64(1e9/c.hertz), true
+		s := threads.PlanStretches(e.Period, c.rare)
 		e.stretches = s
 		if expect.Equal(t, e.mayStretch(), c.want, "%v Hz", c.hertz); !c.want {
 			continue
@@ -105,14 +105,14 @@ func TestStretchedInKernel(t *testing.T) {
 		k := &threads.Task{TID: 9, Slot: -1, Armed: true, Stretched: true, Weighed: c.spent * p / 2}
 		k.Last.Cpu = c.spent * p
 		e.stretches.Parts = 1
-		e.stretches.Begin(time.Now(), 0)
+		e.stretches.Begin(time.Now(), 0, 0)
 		k.Enter(threads.Counters{})
-		e.stretches.Leave(k, threads.Counters{}, true)
+		k.Leave(threads.Counters{}, true)
 		k.Enter(threads.Counters{Cpu: k.Last.Cpu / 2}) // the first half belongs to the cell too
 		for range c.hits {
 			e.stretches.Weigh(k, e.Period, false)
 		}
-		e.stretches.Leave(k, k.Last, true)
+		k.Leave(k.Last, true)
 		e.account(k, false)
 		u := sentUsage(t, e, 9)
 		expect.True(t, u.CPUNanos == c.spent*p && u.KernelNanos == c.want*p, "%s: %+v", c.name, u)

@@ -2,6 +2,7 @@ package outside
 
 import (
 	"cmp"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -29,14 +30,21 @@ func (e *Engine) useTimers() {
 
 // arm gives a thread the clock in use, unless it has one.
 func (e *Engine) arm(t *threads.Task) {
+	if e.Config.NoCPU {
+		return
+	}
+	if e.changeTimer(t); t.Timed {
+		t.Armed, t.Unarmed = true, 0
+		return
+	}
 	if t.Stretched {
 		e.armInStretch(t)
 		return
 	}
-	if e.Config.NoCPU || e.cpuClock == sampler.ClockPerf && e.armEvent(t) {
+	switch {
+	case e.cpuClock == sampler.ClockPerf && e.armEvent(t):
 		return
-	}
-	if e.cpuClock == sampler.ClockRandom {
+	case e.cpuClock == sampler.ClockRandom:
 		t.Armed, t.Unarmed = true, 0 // drawOne gives it a slot
 		return
 	}
@@ -47,6 +55,83 @@ func (e *Engine) arm(t *threads.Task) {
 		return
 	}
 	e.ask(t, probe.OpArm)
+}
+
+// decideTimers decides which threads get CPU timers because they wait very often.
+func (e *Engine) decideTimers(now time.Time) {
+	before := e.unwatched
+	switch {
+	case e.cpuClock == sampler.ClockTimer || e.cpuClock == sampler.ClockOverrun:
+		return
+	case e.signal() == 0 || e.kernelTime.All:
+		if e.often.Threads == 0 {
+			return
+		}
+		e.often.Clear(e.Tasks)
+	case !e.often.Count(now, e.Tasks, e.Kernel.Waits, e.timerEach):
+		return
+	}
+	e.unwatched = e.often.Threads > 0 && e.often.Few && e.startup == nil
+	switch {
+	case e.unwatched && e.births.watch != nil: // its events would slow down each switch
+		e.endWatch(now)
+	case before && !e.unwatched:
+		e.fresh = true // the watch begins again
+	}
+}
+
+// changeTimer gives a thread that waits very often a CPU timer instead of its other clock, and takes the
+// timer away later. If a timer is refused or does not suit the thread, it keeps the other clock.
+func (e *Engine) changeTimer(t *threads.Task) {
+	if t.Slot < 0 && !t.WaitsOften || e.cpuClock != sampler.ClockPerf && e.cpuClock != sampler.ClockRandom {
+		return
+	}
+	armed, err, answered := false, unix.Errno(0), true
+	if t.Slot >= 0 {
+		armed, err, _ = e.file.Armed(t.Slot)
+		answered = e.file.Answered(t.Slot)
+	}
+	timed := armed && !e.kernelTime.All
+	// A signal ends some system calls. With the perf clock, no signal does.
+	if ends := e.cpuClock == sampler.ClockPerf && threads.EndsBySignal(t.Call); t.WaitsOften &&
+		(ends || err != 0 || t.IgnoresSignals || t.Copied && !t.Stretched) {
+		t.BarTimer(time.Now())
+	}
+	if t.Time(timed, e.Period); timed {
+		e.endOther(t)
+	}
+	t.IgnoresSignals = t.IgnoresSignals && timed // the program takes the signal of this timer
+	if t.WaitsOften == armed || t.Drawn.Open || !answered {
+		return
+	}
+	op := probe.OpDisarm
+	if t.WaitsOften {
+		op = probe.OpArm
+	}
+	if e.ask(t, op) == cannot {
+		t.BarTimer(time.Now())
+	}
+}
+
+// endOther ends the other clock of a thread with a CPU timer.
+func (e *Engine) endOther(t *threads.Task) {
+	if e.timers = true; t.Stretched {
+		e.readKernel()
+		e.leaveStretch(t)
+		t.Unstretch()
+	}
+	if t.Event != nil {
+		e.closeEvent(t)
+	}
+}
+
+// lostTimer reports whether a thread's timer has ended since the last visit.
+func (e *Engine) lostTimer(t *threads.Task) bool {
+	if !t.Timed {
+		return false
+	}
+	armed, _, _ := e.file.Armed(t.Slot)
+	return !armed
 }
 
 // lacksTimer reads the answer of a thread with a slot, and reports whether the thread has to be asked for a

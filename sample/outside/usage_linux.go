@@ -57,7 +57,8 @@ func (e *Engine) account(t *threads.Task, ended bool) {
 		kernel = min(kernel, t.KernelLost+missing-noRoom)
 		e.sendMissed(&u, noRoom, wire.CauseNoRoom)
 		if t.Blocks {
-			e.sendMissed(&u, e.missed(t, u.CPUNanos-kernel), wire.CauseBlocked)
+			missed := t.Missed(u.CPUNanos-kernel, sampler.LeastMissed*uint64(e.Period))
+			e.sendMissed(&u, missed, wire.CauseBlocked)
 		}
 	}
 	u.KernelNanos = kernel
@@ -70,19 +71,6 @@ func (e *Engine) sendMissed(u *wire.Usage, nanos uint64, cause uint8) {
 		u.CPUNanos -= nanos
 		e.Stream.Out.Usage(&wire.Usage{TID: u.TID, CPUNanos: nanos, Cause: cause})
 	}
-}
-
-// missed returns the part of a thread's processor time that has no samples, in nanoseconds. located is the
-// thread's processor time that samples should cover. It returns 0 if the samples may be missing by chance.
-// Missing samples alone prove no loss: if a thread runs for less than 0.1 ms at a time, its event loses up to
-// a third of the hits.
-func (e *Engine) missed(t *threads.Task, located uint64) uint64 {
-	seen := t.Weighed - min(t.KernelLost, t.Weighed)
-	missed := located - min(seen, located)
-	if missed < sampler.LeastMissed*uint64(e.Period) {
-		return 0
-	}
-	return missed
 }
 
 // settled is the processor time, in nanoseconds, after which a new thread has its own signal mask: at first

@@ -21,8 +21,10 @@ import (
 const (
 	// minimum between two readings of the runtime's list for one thread's Thread
 	seekThreadEvery = 20 * time.Millisecond
-	seekPeriods     = 10    // minimum number of periods between any two readings of that list
-	seekCost        = 25000 // nanoseconds of a period that these readings may take, on average
+	// minimum between two counts of the threads' waits
+	countWaits  = 500 * time.Millisecond
+	seekPeriods = 10    // minimum number of periods between any two readings of that list
+	seekCost    = 25000 // nanoseconds of a period that these readings may take, on average
 
 	armAfter   = 4       // periods of processor time after which a thread is armed even if it sleeps
 	maxIgnored = 8       // signals taken but not answered before the engine changes to another signal
@@ -113,6 +115,9 @@ func (e *Engine) visit(t *threads.Task) {
 	}
 	e.age(t, now)
 	e.kernelTime.Adapt(t, e.Period, e.readKernel)
+	if e.lostTimer(t) {
+		e.arm(t)
+	}
 	if t.Armed {
 		e.Stats.Busy += s.Used
 		e.silent(t, s.Used)
@@ -155,7 +160,7 @@ func (e *Engine) visit(t *threads.Task) {
 // between returns the time between two visits to a thread that runs now and then, nanoseconds. Visits to a
 // thread with an event sample only its waits.
 func (e *Engine) between(t *threads.Task) int64 {
-	if t.Event == nil && !t.Stretched {
+	if t.Event == nil && !t.Stretched && !t.Timed {
 		return e.Period
 	}
 	return max(e.Period, int64(e.Config.WallEvery))
@@ -175,20 +180,8 @@ func (e *Engine) sampleResting(t *threads.Task, wall int64) {
 // lost: the next visit covers it.
 func (e *Engine) backOff(t *threads.Task) {
 	if t.Misses = min(t.Misses+1, maxDoublings); t.Armed {
-		t.Due = visitAfter(t.Visited, e.between(t), t.Misses)
+		t.Due = threads.VisitAfter(t.Visited, e.between(t), t.Misses)
 	}
-}
-
-// visitAfter returns when to visit a thread after a number of failed visits: at a multiple of a step,
-// one to two steps after the last visit, so that several threads share a moment. The step is the
-// period, doubled for each failed visit up to threads.Longest.
-func visitAfter(visited, period int64, misses int) int64 {
-	step := max(period, int64(time.Millisecond))
-	for step < int64(threads.Longest)/2+1 && misses > 0 {
-		step *= 2
-		misses--
-	}
-	return (visited + 2*step - 1) / step * step
 }
 
 // whereIs returns the position of a thread. For an emulated program it is hidden: the kernel reports the

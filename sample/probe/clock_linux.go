@@ -53,3 +53,32 @@ func PlanTimers(period, tick int64) TimerPlan {
 	p.Keep = uint32(max(expiry*Thinning/period, 1))
 	return p
 }
+
+// The period of a young thread without copies is a random number of nanoseconds between these. A thread that
+// lives shorter than its period gets no sample, and each overflow costs the thread a signal of 2 us.
+const LeastYoung, MostYoung = 100000, 400000
+
+// YoungPeriod returns the period of a young thread's event, and how many of Thinning overflows become
+// samples (0: all of them). The period is random, from least to most, so that threads with the same work are
+// sampled at different places.
+func YoungPeriod(least, most, period uint64, random func(n uint64) uint64) (young uint64, keep uint32) {
+	young = least + random(most-least)
+	keep = uint32(max(young*Thinning/period, 1))
+	if keep >= Thinning/2 {
+		return period, 0
+	}
+	return period * uint64(keep) / Thinning, keep
+}
+
+// FirstPeriod returns a random period, up to the full one, for a thread that is not young. The thread's first
+// overflow is a sample. Of the next ones, keep of Thinning are samples, until the engine sets the full
+// period. So the chance that a thread gets a sample grows with its processor time, even if it uses less than
+// one period. If the full period is short, FirstPeriod returns it, and 0 for keep.
+func FirstPeriod(period uint64, random func(n uint64) uint64) (first uint64, keep uint32) {
+	if period <= MostYoung {
+		return period, 0
+	}
+	least := LeastYoung*Thinning/period + 1
+	k := min(max(random(Thinning)+1, least), Thinning-1)
+	return period * k / Thinning, uint32(k)
+}

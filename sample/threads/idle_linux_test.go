@@ -117,3 +117,24 @@ func TestCalm(t *testing.T) {
 		expect.True(t, rests != 0, "run %d: never rests", run)
 	}
 }
+
+// The next visit is between one and two steps away, at an instant that other threads share.
+func TestVisitAfter(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	for _, c := range []struct {
+		name           string
+		period, misses int64
+		step           int64
+	}{
+		{"1,000 Hz, once", ms, 1, 2 * ms}, {"1,000 Hz, more often", ms, 2, 4 * ms},
+		{"10,000 Hz", ms / 10, 2, 4 * ms},
+		{"100 Hz, once", 10 * ms, 1, 20 * ms}, {"100 Hz, more often", 10 * ms, 2, 40 * ms},
+		{"30 Hz", 33 * ms, 2, 33 * ms}, {"a sample in ten seconds", 10_000 * ms, 2, 10_000 * ms},
+	} {
+		for _, visited := range []int64{1_000_000*ms + 1, 1_000_000*ms + c.step - 1, 999_999_937} {
+			got := VisitAfter(visited, c.period, int(c.misses))
+			expect.True(t, got%c.step == 0 && got-visited >= c.step && got-visited < 2*c.step,
+				"%s: %d ns after %d", c.name, got-visited, visited)
+		}
+	}
+}

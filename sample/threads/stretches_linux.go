@@ -27,8 +27,12 @@ type Stretches struct {
 	cellLength time.Duration // of that cell
 	counted    time.Time     // when the switches were counted last
 	counts     int
-	slowdown   slowdown
-	lastParts  int // Parts when the last stretch began
+	until      uint64    // the last stretch should have ended then, by the clock of records
+	ended      time.Time // when it ended
+	lastParts  int       // Parts when it began
+	ends       int       // stretches that have ended
+	wall       float64   // recent time, nanoseconds
+	covered    float64   // what the recent stretches represent of it
 }
 
 const (
@@ -53,6 +57,20 @@ const (
 	// mostCreated is how many threads a process with stretches may create between two counts.
 	mostCreated = 8
 )
+
+// PlanStretches returns stretches for samples with a period in nanoseconds. rare is set for the agent: its
+// stretches are long, because each one wakes it up. Others are short: a thread that does something else now
+// and then is seen at more moments.
+func PlanStretches(period int64, rare bool) Stretches {
+	const perSample, leastPeriod, mostParts = 40e3, 50_000, 50 // nanoseconds
+	s := Stretches{Cost: max(0.01, perSample/float64(period)), LeastParts: 4,
+		MostParts: int(min(period/leastPeriod, mostParts)), Shortest: 5 * time.Millisecond,
+		LeastCell: 4 * time.Duration(period)} // so a stretch has several samples
+	if rare {
+		s.Cost, s.LeastParts, s.Shortest = 0.005, 20, 100*time.Millisecond
+	}
+	return s
+}
 
 // Ready reports whether the kernel may be asked for the copies.
 func (s *Stretches) Ready(now time.Time) bool { return now.Sub(s.Refused) >= refusedFor }
@@ -89,7 +107,9 @@ func (s *Stretches) Wanted(now time.Time, tasks map[uint32]*Task) bool {
 }
 
 // mayStretch reports whether stretches can sample the thread.
-func (t *Task) mayStretch() bool { return t.Stretched || t.Event != nil && !t.Copied && !t.Uncopied }
+func (t *Task) mayStretch() bool {
+	return !t.WaitsOften && (t.Stretched || t.Event != nil && !t.Copied && !t.Uncopied && !t.undecided)
+}
 
 // parts returns by how much stretches must lower the cost of the switches in c. Threads that have used less
 // processor time than least count as if they had used least.
@@ -109,23 +129,41 @@ func (c Counters) since(prev Counters) Counters {
 	return Counters{Cpu: c.Cpu - min(prev.Cpu, c.Cpu), Turns: c.Turns - min(prev.Turns, c.Turns)}
 }
 
+// RanSince returns the share of the time since a previous reading in which the thread had a processor, or 1
+// if it kept its processor. Threads that yield to each other in loops are always runnable, but each has a
+// processor for a part of the time only.
+func (c Counters) RanSince(prev Counters) float64 {
+	ran, waited := c.Cpu-min(prev.Cpu, c.Cpu), c.Wait-min(prev.Wait, c.Wait)
+	if c.Turns == prev.Turns || ran+waited == 0 {
+		return 1
+	}
+	return float64(ran) / float64(ran+waited)
+}
+
+func (c *Counters) add(o Counters) { c.Cpu, c.Turns = c.Cpu+o.Cpu, c.Turns+o.Turns }
+
 // Start begins the first cell. events is the number of events of a stretch, draw a random number from 0 to 1.
 func (s *Stretches) Start(now time.Time, events int, draw float64) {
-	s.On, s.Open, s.cell, s.slowdown = true, false, now, slowdown{}
+	s.On, s.Open, s.cell, s.ended = true, false, now, now
+	s.ends, s.wall, s.covered = 0, 0, 0
 	s.measure(events)
 	s.Next = now.Add(time.Duration(draw * float64(s.cellLength)))
 }
 
-// Begin begins a stretch with a number of events.
-func (s *Stretches) Begin(now time.Time, events int) {
+// Begin begins a stretch with a number of events. clock is now by the clock of records, in nanoseconds.
+func (s *Stretches) Begin(now time.Time, clock uint64, events int) {
 	s.measure(events)
 	s.lastParts = s.Parts
 	s.Open, s.Next = true, now.Add(s.Length)
+	s.until = clock + uint64(s.Length)
 }
 
 // End ends a stretch. If the next one begins during this one, it begins now.
 func (s *Stretches) End(now time.Time, draw float64) {
-	s.slowdown.compare(s.lastParts)
+	s.wall = s.wall*recent + float64(now.Sub(s.ended))
+	s.covered = s.covered*recent + float64(s.Length)*float64(s.lastParts)
+	s.ended = now
+	s.ends++
 	if s.cell = s.cell.Add(s.cellLength); now.Sub(s.cell) > s.cellLength {
 		s.cell = now // the tool is late
 	}
@@ -142,16 +180,6 @@ func (s *Stretches) measure(events int) {
 	s.Length = s.cellLength / parts
 }
 
-// In a stretch, each switch takes longer than outside: the kernel stops and restarts the events. So threads
-// that switch often do less of their own work in a stretch. The number of their switches tells how much less.
-type slowdown struct {
-	switches     float64  // recent switches of all threads
-	extrapolated float64  // what it would be by those in stretches, if these were as fast
-	density      float64  // recent switches per nanosecond of processor time in stretches
-	inside       Counters // what all threads used in the last stretch
-	before       Counters // what they used between it and the one before
-}
-
 // stretchUse is what is known about the stretches of a thread. Its sums are of whole cells: of stretches that
 // have ended, and of the time before each of them.
 type stretchUse struct {
@@ -160,7 +188,6 @@ type stretchUse struct {
 	left       bool     // till is known
 	before     Counters // what the thread used between the last stretch and the one before
 	whole      bool     // before is known
-	density    float64  // switches per nanosecond of processor time in the last stretch
 	total      float64  // processor time
 	user       float64  // what the samples in user code represent
 	kernel     float64  // the samples in the kernel, a period each
@@ -169,11 +196,10 @@ type stretchUse struct {
 }
 
 const (
-	recent      = 0.97 // each stretch lowers the weight of earlier ones by this factor
-	enoughTurns = 30   // in stretches, to tell how much slower they are
-	oftenEnough = 4    // a thread that switches less than 1/oftenEnough as often as all is not slowed down
-	enoughHits  = 32   // samples of a thread, to tell how much of its time in the kernel has none
-	mostFactor  = 4    // how many periods a sample represents, at most
+	recent     = 0.99 // each stretch lowers the weight of earlier ones by this factor
+	enoughEnds = 8    // stretches, to tell how much of the time they represent
+	enoughHits = 32   // samples of a thread, to tell how much of its time in the kernel has none
+	mostFactor = 4    // how many periods a sample represents, at most
 	// hitCost is how many nanoseconds the kernel needs for the copies of one period in a stretch. The samples
 	// show this time as the program's own, at the place of the copy.
 	hitCost = 15e3
@@ -193,61 +219,43 @@ func (t *Task) Enter(c Counters) {
 func (t *Task) Unstretch() { t.Stretched, t.use.left = false, false }
 
 // Leave records what a thread has used when a stretch ends for it. ok is false if that is not known.
-func (s *Stretches) Leave(t *Task, c Counters, ok bool) {
-	k, slow := &t.use, &s.slowdown
-	if ok = ok && k.entered; ok {
-		used := c.since(k.from)
-		k.density = used.density()
-		if k.whole {
-			k.total += float64(used.Cpu + k.before.Cpu)
-			k.user, k.kernel = k.user+k.userNow, k.kernel+k.kernelNow
-			slow.inside.add(used)
-			slow.before.add(k.before)
-		}
+func (t *Task) Leave(c Counters, ok bool) {
+	k := &t.use
+	if ok = ok && k.entered; ok && k.whole {
+		k.total += float64(c.since(k.from).Cpu + k.before.Cpu)
+		k.user, k.kernel = k.user+k.userNow, k.kernel+k.kernelNow
 	}
 	k.till, k.left, k.entered, k.userNow, k.kernelNow = c, ok, false, 0, 0
 }
 
-// compare adds the switches of the stretch that has ended, and of the time before it, to the recent ones.
-// The cell was parts times as long as the stretch.
-func (k *slowdown) compare(parts int) {
-	turns := float64(k.inside.Turns)
-	if all := turns + float64(k.before.Turns); all > 0 {
-		k.switches = k.switches*recent + all
-		k.extrapolated = k.extrapolated*recent + turns*float64(parts)
-	}
-	if turns >= enoughTurns {
-		k.density = k.inside.density()
-	}
-	k.inside, k.before = Counters{}, Counters{}
-}
+// Late reports whether a record is later than the end of the last stretch should have been. Such samples do
+// not count. The tool closes a stretch late while the program keeps the processors busy, so they would count
+// for too much.
+func (s *Stretches) Late(clock uint64) bool { return clock > s.until }
 
-// factor returns how many periods of user code a sample represents: 1, or more if threads do more work
-// outside of stretches.
-func (k *slowdown) factor(parts int, period int64) float64 {
-	if k.extrapolated < enoughTurns*float64(parts) {
+// factor returns how many periods of user code a sample represents. It is not 1 if stretches came later than
+// planned. Less of the time is the program's own if the copies took much of it.
+func (s *Stretches) factor(period int64) float64 {
+	if s.ends < enoughEnds || s.covered == 0 {
 		return 1
 	}
-	own := 1 - hitCost*float64(parts)/float64(period)
-	return max(1, min(k.switches/k.extrapolated*own, mostFactor))
+	own := 1 - hitCost*float64(s.lastParts)/float64(period)
+	return max(1./mostFactor, min(s.wall/s.covered*own, mostFactor))
 }
 
-// density returns the switches per nanosecond of processor time.
-func (c Counters) density() float64 { return float64(c.Turns) / float64(max(c.Cpu, 1)) }
-
-func (c *Counters) add(o Counters) { c.Cpu, c.Turns = c.Cpu+o.Cpu, c.Turns+o.Turns }
-
-// Weigh returns the processor time that a sample in a stretch represents.
+// Weigh returns the processor time that a sample in a stretch represents. Work of user code is assumed to
+// come from outside, so a thread does as much of it in a stretch as at other times. At each switch, the
+// kernel stops and restarts the events, so the thread is in the kernel for longer in a stretch. The samples
+// of that time together represent what those of user code leave of the thread's processor time.
 func (s *Stretches) Weigh(t *Task, period int64, kernel bool) uint64 {
-	k, factor := &t.use, 1.
-	if k.density*oftenEnough >= s.slowdown.density {
-		factor = s.slowdown.factor(s.lastParts, period)
-	}
+	k := &t.use
 	if !kernel {
+		factor := s.factor(period)
 		k.userNow += factor * float64(period)
 		return uint64(factor * float64(period))
 	}
 	k.kernelNow += float64(period)
+	factor := 1.
 	if k.kernel > 0 && k.user+k.kernel >= enoughHits*float64(period) {
 		factor = min(max((k.total-k.user)/k.kernel, 1./mostFactor), mostFactor)
 	}

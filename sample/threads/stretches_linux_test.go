@@ -35,7 +35,7 @@ func TestCells(t *testing.T) {
 			if now = s.Next; now.Sub(began)%c.cell < c.cell/4 {
 				early++
 			}
-			s.Begin(now, c.events)
+			s.Begin(now, 0, c.events)
 			open += s.Length
 			now = s.Next
 			s.End(now, draws.Float64())
@@ -98,21 +98,17 @@ func TestStretchesWanted(t *testing.T) {
 	expect.Equal(t, s.Parts, 20, "parts")
 }
 
-// In stretches, a switch takes much longer than outside. The samples nevertheless show how much time user
-// code takes outside, also in a thread that switches often half of the time only.
+// Work that comes from outside takes as long in stretches as at other times, while switches take longer. The
+// tool ends stretches late while the program computes. The samples nevertheless show how much time user code
+// takes, also in a thread that switches often half of the time only.
 func TestStretchesSlow(t *testing.T) {
 	type phase struct {
-		busy          float64 // share of wall time on a processor
-		turns, inside float64 // per millisecond, outside of stretches and inside
-		user, within  float64 // share of processor time in user code, likewise
-		work          float64 // the same in a stretch, without the time for copies
-		sampled       float64 // share of the kernel time in a stretch that has samples
+		user           float64 // share of the wall time in user code
+		kernel, inside float64 // the same in the kernel, outside of stretches and inside
+		sampled        float64 // share of the kernel time in a stretch that has samples
+		late           time.Duration
 	}
-	// Outside of stretches, each switch is followed by 8 us of user code and 4 us in the kernel. In a
-	// stretch, the kernel needs 24 us more for each switch. 12 of these have no samples, and 15 % of the
-	// time is spent on copies.
-	switching := phase{0.48, 40, 40. / 3, 8. / 12, 8 / 0.85 / 36, 8. / 36, 16. / 28}
-	computing := phase{1, 0, 0, 1, 1, 1, 1}
+	spinning, computing := phase{0.3, 0.1, 0.3, 0.6, 0}, phase{0.8, 0, 0, 1, 3 * time.Millisecond}
 	for _, c := range []struct {
 		name   string
 		phases []phase // two seconds each
@@ -120,45 +116,49 @@ func TestStretchesSlow(t *testing.T) {
 		cells  int
 		limit  float64
 	}{
-		{"switches", []phase{switching}, true, 4000, 0.04},
-		{"switches for a short time", []phase{switching}, true, 160, 0.1},
+		{"switches", []phase{spinning}, true, 4000, 0.04},
+		{"switches for a short time", []phase{spinning}, true, 160, 0.1},
 		{"computes", []phase{computing}, true, 4000, 0.04},
-		{"both", []phase{switching, computing}, true, 4000, 0.06},
-		{"the kernel permits no samples of itself", []phase{switching}, false, 4000, 0.04},
-		{"for a short time", []phase{switching}, false, 160, 0.1},
+		{"both", []phase{spinning, computing}, true, 4000, 0.06},
+		{"the kernel permits no samples of itself", []phase{spinning}, false, 4000, 0.04},
+		{"for a short time", []phase{spinning}, false, 160, 0.1},
 	} {
 		const period, parts, length = int64(1e6), 10, 5 * time.Millisecond
-		s, k, r := Stretches{Parts: parts}, &Task{}, rand.New(rand.NewPCG(1, 2))
-		now, used := time.Now(), Counters{Cpu: 1}
+		const copies = 1 - hitCost*parts/float64(period)
+		s, k, r := Stretches{Parts: parts, Shortest: length}, &Task{}, rand.New(rand.NewPCG(1, 2))
+		now, used := time.Now(), Counters{}
 		user, kernel := make([]float64, len(c.phases)), make([]float64, len(c.phases))
 		truth := make([]float64, len(c.phases))
-		pass := func(d time.Duration, busy, turns float64) (cpu float64) {
-			now, cpu = now.Add(d), busy*float64(d)
-			used.Cpu += uint64(cpu)
-			used.Turns += uint64(turns*d.Seconds()*1e3 + r.Float64())
-			return cpu
+		pass := func(d time.Duration, busy float64) {
+			now = now.Add(d)
+			used.Cpu += uint64(busy * float64(d))
 		}
-		begin := used.Cpu
+		s.Start(now, 0, 0)
 		for i := range c.cells {
 			n := i / 40 % len(c.phases)
 			p := c.phases[n]
-			truth[n] += p.user * pass(parts*length-length, p.busy, p.turns)
-			s.Begin(now, 0)
+			truth[n] += p.user * float64(parts*length)
+			pass(max(s.Next.Sub(now), 0), p.user+p.kernel)
+			s.Begin(now, uint64(now.UnixNano()), 0)
 			k.Enter(used)
-			cpu := pass(length, p.busy, p.inside)
-			truth[n] += p.work * cpu
+			begin, from, own := now, used.Cpu, p.user/copies
+			pass(length+p.late, min(own+p.inside, 1))
+			cpu := float64(used.Cpu - from)
 			for x := r.Float64() * float64(period) / parts; x < cpu; x += float64(period) / parts {
-				switch draw := r.Float64(); {
-				case draw < p.within:
+				if s.Late(uint64(begin.UnixNano()) + uint64(x/cpu*float64(now.Sub(begin)))) {
+					continue
+				}
+				switch draw := r.Float64() * (own + p.inside); {
+				case draw < own:
 					user[n] += float64(s.Weigh(k, period, false))
-				case c.kernel && draw < p.within+(1-p.within)*p.sampled:
+				case c.kernel && draw < own+p.inside*p.sampled:
 					kernel[n] += float64(s.Weigh(k, period, true))
 				}
 			}
-			s.Leave(k, used, true)
-			s.End(now, 0)
+			k.Leave(used, true)
+			s.End(now, r.Float64())
 		}
-		all, sampled := float64(used.Cpu-begin), 0.
+		all, sampled := float64(used.Cpu), 0.
 		for n := range c.phases {
 			sampled += user[n] + kernel[n]
 			expect.True(t, math.Abs(user[n]/truth[n]-1) < c.limit,

@@ -3,6 +3,7 @@ package threads
 import (
 	"bytes"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -43,29 +44,39 @@ type Task struct {
 	Ran       int64  // the same from visits that found it running, minus the time of its timer's samples
 	Unarmed   uint64 // processor time without a timer or an event
 
-	Birth       *cpuring.Birth // samples its first period
-	Event       cpuEvent       // nil = none
-	Eventless   bool           // the kernel refused an event
-	KernelHits  bool           // its kernel time is sampled
-	KernelEvery uint64         // how many periods a sample of its kernel time represents
-	KernelTime  uint64         // processor time that samples in the kernel represent, since decided
-	decided     uint64         // Weighed when KernelEvery was decided
-	Copied      bool           // the kernel copies its stack for all samples; no signals are sent
-	Often       bool           // it switches often
-	Stretched   bool           // it is sampled in stretches only, by such copies
-	use         stretchUse
-	Uncopied    bool     // its stack could not be walked from such a copy
-	atCount     Counters // Last at the last count of the switches
-	KernelLost  uint64   // the sampled kernel time whose stacks could not be walked
-	Phase       Phase    // of the event
-	First       uint64   // period of the event in the phase First, nanoseconds
-	Base        uint64   // processor time before the recording, nanoseconds
-	AtEvent     uint64   // processor time when the event was opened
-	AtSwitch    uint64   // the event's count when its phase began
-	Hits        uint64   // samples of processor time; with an event, since AtSwitch
-	Weighed     uint64   // processor time that its samples represent
-	Sampled     uint64   // its processor time at the last sample, for SinceSample
-	Accounted   bool     // its processor time has been sent
+	Birth        *cpuring.Birth // samples its first period
+	Event        cpuEvent       // nil = none
+	Eventless    bool           // the kernel refused an event
+	KernelHits   bool           // its kernel time is sampled
+	KernelEvery  uint64         // how many periods a sample of its kernel time represents
+	KernelTime   uint64         // processor time that samples in the kernel represent, since decided
+	decided      uint64         // Weighed when KernelEvery was decided
+	Copied       bool           // the kernel copies its stack for all samples; no signals are sent
+	Often        bool           // it switches often
+	WaitsOften   bool           // it waits very often
+	Timed        bool           // it has a CPU timer because of that
+	Stretched    bool           // it is sampled in stretches only, by such copies
+	use          stretchUse
+	Uncopied     bool      // its stack could not be walked from such a copy
+	atCount      Counters  // Last at the last count of the switches
+	undecided    bool      // the waits of a thread that often gets a processor have been counted once only
+	turns        uint64    // Last.Turns at the last count of the waits
+	waits        uint64    // how often it had waited by then; 0 = unknown
+	timedFrom    uint64    // Spent when it got its CPU timer, or when inStep compared last
+	weighedFrom  uint64    // Weighed then
+	kernelBefore uint64    // InKernel when it got its timer
+	eventFrom    uint64    // Spent when it lost its timer
+	barredTill   time.Time // it gets no timer until then
+	KernelLost   uint64    // the sampled kernel time whose stacks could not be walked
+	Phase        Phase     // of the event
+	First        uint64    // period of the event in the phase First, nanoseconds
+	Base         uint64    // processor time before the recording, nanoseconds
+	AtEvent      uint64    // processor time when the event was opened
+	AtSwitch     uint64    // the event's count when its phase began
+	Hits         uint64    // samples of processor time; with an event, since AtSwitch
+	Weighed      uint64    // processor time that its samples represent
+	Sampled      uint64    // its processor time at the last sample, for SinceSample
+	Accounted    bool      // its processor time has been sent
 
 	Slot           int  // slot in the probe, -1 = none
 	Slotless       bool // no slot of the probe was free
@@ -216,19 +227,19 @@ type signals struct{ Blocked, Pending uint64 }
 
 // parseSignals reads the masks. It returns false if the file is longer than b or is not such a file.
 func parseSignals(b []byte) (s signals, ok bool) {
-	pending, ok1 := maskIn(b, "\nSigPnd:")
-	blocked, ok2 := maskIn(b, "\nSigBlk:")
+	pending, ok1 := numberIn(b, "\nSigPnd:", 16)
+	blocked, ok2 := numberIn(b, "\nSigBlk:", 16)
 	return signals{blocked, pending}, ok1 && ok2
 }
 
-// maskIn returns the hexadecimal number of the line that begins with key.
-func maskIn(b []byte, key string) (v uint64, ok bool) {
+// numberIn returns the number of the line that begins with key.
+func numberIn(b []byte, key string, base int) (v uint64, ok bool) {
 	i := bytes.Index(b, []byte(key))
 	if i < 0 {
 		return 0, false
 	}
 	line, _, whole := bytes.Cut(b[i+len(key):], []byte("\n"))
-	v, err := strconv.ParseUint(string(bytes.TrimSpace(line)), 16, 64)
+	v, err := strconv.ParseUint(string(bytes.TrimSpace(line)), base, 64)
 	return v, whole && err == nil
 }
 
@@ -288,19 +299,22 @@ func (t *Task) SinceSample(cpu, most uint64) uint64 {
 // InKernel returns the part of spent that was in the kernel and has no samples. It adds up two parts. One is
 // the time of switches between threads, which the event does not count. The other is the share of expected
 // samples that are missing: even if the kernel permits samples of itself, it blocks interrupts at the start
-// and the end of a switch. InKernel returns 0 without an event, or if too few samples are expected.
+// and the end of a switch. InKernel returns 0 without an event, or if too few samples are expected. The time
+// with a CPU timer has no such part, because a timer's samples include the kernel.
 func (t *Task) InKernel(spent, period uint64) uint64 {
 	if t.Event == nil || t.Phase != Full {
-		return 0
+		return t.kernelBefore
 	}
 	n, err := t.Event.Count()
 	expected := (n - min(t.AtSwitch, n)) / period
 	if err != nil || expected < YoungPeriods {
-		return 0
+		return t.kernelBefore
 	}
+	spent -= min(t.eventFrom, spent)
 	passed := t.Last.Cpu - min(t.AtEvent, t.Last.Cpu) // since the event was opened
 	switching := min(passed-min(t.Counted, passed), spent)
-	return spent - uint64(float64(spent-switching)*float64(min(t.Hits, expected))/float64(expected))
+	return t.kernelBefore + spent -
+		uint64(float64(spent-switching)*float64(min(t.Hits, expected))/float64(expected))
 }
 
 // cpuEvent is a perf event on one thread's processor time. Its overflow sends the thread a signal. The event
@@ -352,4 +366,27 @@ func State(stat []byte) byte {
 		return stat[i+2]
 	}
 	return 0
+}
+
+// DrawWeight returns how many threads each checked thread represents if drawn of all threads are checked: a
+// whole number that is right on average.
+func DrawWeight(all, drawn int, random func(n int) int) uint64 {
+	weight := uint64(all / drawn)
+	if random(drawn) < all%drawn {
+		weight++
+	}
+	return weight
+}
+
+// Missed returns the part of the thread's processor time that has no samples, in nanoseconds. located is the
+// processor time that samples should cover. Missed returns 0 for less than least, which may be missing by
+// chance. Missing samples alone prove no loss: if a thread runs for less than 0.1 ms at a time, its event
+// loses up to a third of the hits.
+func (t *Task) Missed(located, least uint64) uint64 {
+	seen := t.Weighed - min(t.KernelLost, t.Weighed)
+	missed := located - min(seen, located)
+	if missed < least {
+		return 0
+	}
+	return missed
 }

@@ -184,3 +184,32 @@ func TestStateIn(t *testing.T) {
 	s := State(b)
 	expect.True(t, strings.ContainsRune("RSD", rune(s)), "%q", s)
 }
+
+// The weights of a random subset are right on average.
+func TestDrawWeight(t *testing.T) {
+	for _, c := range []struct{ all, drawn int }{{1, 1}, {128, 128}, {200, 128}, {255, 128}, {1000, 128}} {
+		sum := uint64(0)
+		for i := range c.drawn { // each value of the random number once
+			sum += DrawWeight(c.all, c.drawn, func(int) int { return i })
+		}
+		expect.Equal(t, sum, uint64(c.all), "%d of %d threads stand for", c.drawn, c.all)
+	}
+}
+
+// Time whose samples are missing is not distributed over other samples, unless the loss may be chance.
+func TestMissed(t *testing.T) {
+	const period = 10_000_000
+	for name, c := range map[string]struct{ weighed, lost, located, want uint64 }{
+		"all there":                      {100 * period, 0, 100 * period, 0},
+		"more than there are":            {110 * period, 0, 100 * period, 0},
+		"a few less":                     {91 * period, 0, 100 * period, 0},
+		"few samples":                    {0, 0, 9 * period, 0},
+		"none":                           {0, 0, 10 * period, 10 * period},
+		"a part of many":                 {980 * period, 0, 1000 * period, 20 * period},
+		"kernel time that was not shown": {100 * period, 60 * period, 60 * period, 20 * period},
+	} {
+		k := &Task{Weighed: c.weighed, KernelLost: c.lost}
+		got := k.Missed(c.located, 10*period)
+		expect.True(t, got == c.want, "%s: %d ms, want %d", name, got/1e6, c.want/1e6)
+	}
+}

@@ -135,6 +135,14 @@ func (f *Files) Signals(tid uint32) (s signals, ok bool) {
 	return parseSignals(all)
 }
 
+// Waits returns how often a thread has waited, 0 if it has ended.
+func (f *Files) Waits(tid uint32) uint64 {
+	f.Calls += 3
+	all, _ := os.ReadFile(Path(strconv.Itoa(f.PID), tid, "status"))
+	n, _ := numberIn(all, "\nvoluntary_ctxt_switches:", 10)
+	return n
+}
+
 // Shut closes the open files of a thread.
 func (f *Files) Shut(t *Task) {
 	if t.Stat >= 0 {

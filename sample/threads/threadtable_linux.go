@@ -3,6 +3,7 @@ package threads
 import (
 	"math"
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -250,4 +251,38 @@ func (r *Table) Look(t *Task, now, period int64) (s since, ok bool) {
 func together(due, every int64) int64 {
 	step := max(int64(Longest), every/8)
 	return (due + step - 1) / step * step
+}
+
+// VisitAfter returns when to visit a thread after a number of failed visits: at a multiple of a step,
+// one to two steps after the last visit, so that several threads share a moment. The step is the
+// period, doubled for each failed visit up to Longest.
+func VisitAfter(visited, period int64, misses int) int64 {
+	step := max(period, int64(time.Millisecond))
+	for step < int64(Longest)/2+1 && misses > 0 {
+		step *= 2
+		misses--
+	}
+	return (visited + 2*step - 1) / step * step
+}
+
+// LeaveOrder returns the threads in the order in which they are asked to end the recording. Threads whose
+// system call the signal would end are the last. Of the others, those with a slot and with much processor
+// time are the first.
+func (r *Table) LeaveOrder() []*Task {
+	tids := make([]*Task, 0, len(r.Tasks))
+	sleeps := map[*Task]bool{}
+	for _, t := range r.Tasks {
+		tids, sleeps[t] = append(tids, t), r.Kernel.Sleeps(t.TID)
+	}
+	sort.Slice(tids, func(i, j int) bool {
+		a, b := tids[i], tids[j]
+		if sleeps[a] != sleeps[b] {
+			return sleeps[b]
+		}
+		if (a.Slot >= 0) != (b.Slot >= 0) {
+			return a.Slot >= 0
+		}
+		return a.Last.Cpu > b.Last.Cpu
+	})
+	return tids
 }

@@ -34,7 +34,7 @@ var larger = map[string]struct {
 	"unwind/arm64": {23, 3500,
 		"the twin of unwind/amd64, thunks for calls, and unwind codes that omit a signing"},
 	"sim/image": {22, 3450, "one file an encoder"},
-	"report/export": {25, 4346,
+	"report/export": {25, 4352,
 		"one file a format, and lanes, findings, Activities, and paths of both systems, which several formats show"},
 	"clr/contract":   {18, 0, "one file a structure of the runtime"},
 	"report/inspect": {17, 0, "one file a format and architecture"},

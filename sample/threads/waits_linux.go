@@ -1,0 +1,121 @@
+package threads
+
+import "time"
+
+// Waits decides which threads get CPU timers instead of perf events or random signals. Both are wrong for
+// threads that wait thousands of times a second: at each switch, the kernel stops and restarts the events,
+// which takes longer than the thread's work, and signals arrive when it waits again. CPU timers expire at the
+// kernel's ticks. Between two ticks such a thread runs several times, so most of its work cannot be in step
+// with them.
+type Waits struct {
+	Every   time.Duration // between two counts: several visits to each thread
+	Threads int           // with WaitsOften
+	Created int           // threads since the last count
+	Few     bool          // the process hardly creates threads
+	counted time.Time
+}
+
+const (
+	// A thread may get a timer if it gets a processor this often in a second, or half as often if it has a
+	// timer. Kernels have 100 to 1,000 ticks a second.
+	leastTurns = 1000
+	// Such threads get timers if they wait at least leastWaits times a second on average, and one of
+	// waitShare of their turns ends with a wait, or more. With fewer waits, they yield their processors in
+	// loops, as the runtime's pool does. Their work may begin with the tick.
+	leastWaits = 500
+	waitShare  = 8
+	mostNew    = 2 // threads that a process with Few may create in a second
+	// A thread is in step with the ticks if its samples represent less than 2/3 or more than 3/2 of its
+	// processor time. enoughTimed is how many samples must be expected: fewer may differ as much by chance.
+	enoughTimed = 256
+	// barred is how long a thread gets no timer once a timer did not suit it.
+	barred = 5 * time.Minute
+)
+
+// Count counts how often the tasks have got a processor and how often they have waited since the last call,
+// and sets Task.WaitsOften. waitsOf returns how often a thread has waited in all, more than 0. each is the
+// processor time that a timer's sample represents, nanoseconds. Count returns false if it is not due.
+func (w *Waits) Count(now time.Time, tasks map[uint32]*Task, waitsOf func(tid uint32) uint64,
+	each int64) bool {
+	passed := now.Sub(w.counted)
+	if passed < w.Every {
+		return false
+	}
+	w.Few = float64(w.Created) <= mostNew*passed.Seconds()
+	w.counted, w.Created = now, 0
+	turns, waits, least, share := uint64(0), uint64(0), leastWaits*passed.Seconds(), uint64(waitShare)
+	if w.Threads > 0 { // so that threads near the limits do not change their clocks all the time
+		least, share = least/2, share*2
+	}
+	known := uint64(0)
+	for _, t := range tasks {
+		n, m, ok := t.countTurns(passed, waitsOf)
+		if t.inStep(each) {
+			t.BarTimer(now)
+		}
+		if t.WaitsOften = ok && !now.Before(t.barredTill); ok {
+			turns, waits, known = turns+n, waits+m, known+1
+		}
+	}
+	w.Threads = 0
+	for _, t := range tasks {
+		t.WaitsOften = t.WaitsOften && waits*share >= turns && float64(waits) >= least*float64(known)
+		if t.WaitsOften {
+			w.Threads++
+		}
+	}
+	return true
+}
+
+// Clear clears Task.WaitsOften: no thread may get a timer.
+func (w *Waits) Clear(tasks map[uint32]*Task) {
+	w.Threads = 0
+	for _, t := range tasks {
+		t.WaitsOften = false
+	}
+}
+
+// countTurns returns how often the thread has got a processor and has waited since the last count. known is
+// false if it gets a processor seldom, or if that is not known yet.
+func (t *Task) countTurns(passed time.Duration, waitsOf func(uint32) uint64) (turns, waits uint64,
+	known bool) {
+	least := leastTurns * passed.Seconds()
+	if t.Timed {
+		least /= 2
+	}
+	before, beforeWaits := t.turns, t.waits
+	t.turns, t.waits, t.undecided = t.Last.Turns, 0, false
+	if turns = t.turns - min(before, t.turns); float64(turns) < least {
+		return 0, 0, false
+	}
+	t.waits, t.undecided = waitsOf(t.TID), beforeWaits == 0
+	return turns, t.waits - min(beforeWaits, t.waits), beforeWaits > 0
+}
+
+// Time records whether the thread has a CPU timer. It must be called before its event is closed.
+func (t *Task) Time(timed bool, period int64) {
+	switch {
+	case timed && !t.Timed:
+		t.kernelBefore = t.InKernel(t.Spent(), t.Period(period))
+		t.timedFrom, t.weighedFrom = t.Spent(), t.Weighed
+	case !timed && t.Timed:
+		t.eventFrom, t.Sampled = t.Spent(), max(t.Sampled, t.Last.Cpu)
+		t.AtSwitch, t.Hits = 0, 0 // of the new event
+	}
+	t.Timed = timed
+}
+
+// BarTimer keeps the thread from getting a timer for some minutes: the kernel refuses one, or it does not
+// suit the thread.
+func (t *Task) BarTimer(now time.Time) { t.barredTill, t.WaitsOften = now.Add(barred), false }
+
+// inStep reports whether the work of a thread with a timer is in step with the ticks.
+func (t *Task) inStep(each int64) bool {
+	spent := t.Spent() - min(t.timedFrom, t.Spent())
+	if !t.Timed || spent < enoughTimed*uint64(each) {
+		return false
+	}
+	weighed := t.Weighed - min(t.weighedFrom, t.Weighed)
+	t.timedFrom, t.weighedFrom = t.Spent(), t.Weighed
+	return weighed*3 < spent*2 || weighed*2 > spent*3
+}
