@@ -111,18 +111,19 @@ var Kinds = []Kind{
 
 // Sorts counts what became of bad contexts of one kind.
 type Sorts struct {
-	Tries    int // captures damaged
-	Same     int // of them, those whose seed is still the true one
-	Caught   int // the verdict lets nothing through
-	Unused   int // a seed was given, and the CLR did not look at it
-	Refused  int // the CLR looked at it and refused
-	True     int // what the CLR reported is true, from the top
-	Lost     int // true, but frames are missing above
-	Twins    int // a frame was reported that is not there: the context is that of another state
-	Wrong    int // a frame was reported that is not there
-	Harmless int // Unused, Refused, True
-	Faults   int // the CLR died
-	Deaths   int // of them, those of seeds that the witnesses have confirmed
+	Tries     int // captures damaged
+	Same      int // of them, those whose seed is still the true one
+	Caught    int // the verdict lets nothing through
+	Unused    int // a seed was given, and the CLR did not look at it
+	Refused   int // the CLR looked at it and refused
+	True      int // what the CLR reported is true, from the top
+	Lost      int // true, but frames are missing above
+	Twins     int // a frame was reported that is not there: the context is that of another state
+	Unchecked int // a frame was reported that is not there; the seeder had no data to check it with
+	Wrong     int // a frame was reported that is not there
+	Harmless  int // Unused, Refused, True
+	Faults    int // the CLR died
+	Deaths    int // of them, those of seeds that the witnesses have confirmed
 }
 
 // Damage makes captured contexts bad, in one way.
@@ -244,16 +245,23 @@ func (d *Damage) compare(c *clr.Capture, truth []machine.Frame) {
 }
 
 // Confirmed reports whether the witnesses have confirmed the last seed. A managed context that is passed
-// because the thread was redirected after its capture has no witness.
-func (d *Damage) Confirmed() bool { return d.verdict == seed.Found }
+// because the thread was redirected after its capture has no witness. In worlds without unwind data of
+// methods, the walk is the only one.
+func (d *Damage) Confirmed() bool { return d.checks() && d.verdict == seed.Found }
+
+// checks reports whether the seeder has the unwind data of methods.
+func (d *Damage) checks() bool { return d.w.SeedTables || d.w.SeedLearns }
 
 // wrong counts a report with a frame that is not there.
 func (d *Damage) wrong(c *clr.Capture) {
-	if d.twin(machine.FromRegisters(&c.Seed)) {
-		d.Sorts.Twins++
-		return
+	switch s := &d.Sorts; {
+	case d.twin(machine.FromRegisters(&c.Seed)):
+		s.Twins++
+	case !d.checks():
+		s.Unchecked++
+	default:
+		s.Wrong++
 	}
-	d.Sorts.Wrong++
 }
 
 func (d *Damage) is(f *clr.SnapshotFrame, t *machine.Frame) bool {
