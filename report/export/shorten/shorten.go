@@ -44,9 +44,12 @@ func Name(name string, n int) string {
 // withoutParameters removes the parameter list at the end of a name. It keeps other parentheses, such as
 // those of (anonymous namespace)::Run, Main (lambda 2), and operator().
 func withoutParameters(name string) string {
-	name = strings.TrimSuffix(name, " const")
+	whole := name
+	for _, qualifier := range []string{"&", "&", " ", " volatile", " const"} { // the last in C++ first
+		name = strings.TrimSuffix(name, qualifier)
+	}
 	if !strings.HasSuffix(name, ")") {
-		return name
+		return whole
 	}
 	depth := 0
 	for i := len(name) - 1; i > 0; i-- {
@@ -72,7 +75,7 @@ func longestTypeArguments(name string) (lo, hi int) {
 	depth, start := 0, 0
 	for i := range len(name) {
 		switch {
-		case name[i] == '<' && i > 0:
+		case name[i] == '<' && (depth > 0 || i > 0 && !strings.ContainsRune(".+:", rune(name[i-1]))):
 			if depth++; depth == 1 {
 				start = i + 1
 			}

@@ -29,6 +29,10 @@ func TestName(t *testing.T) {
 			"System.PackedSpanHelpers.IndexOfAny<…>"},
 		{"Dictionary<ValueTuple<int,string>,Money>.Enumerator<int>.Next", 34,
 			"Dictionary<…>.Enumerator<int>.Next"},
+		{"foo::Bar::operator()<int>(int, std::string) const &", 25, "foo::Bar::operator()<int>"},
+		{"foo::Bar::run(int) volatile &&", 18, "foo::Bar::run"},
+		{"App.Program.<Main>g__Local|0_0<String>", 34, "App.Program.<Main>g__Local|0_0<…>"},
+		{"Shop::<lambda(std::vector<Shop::Order>)>", 30, "Shop::<lambda(std::vector<…>)>"},
 		{"std::ostream& shop::operator<<(std::ostream&, int)", 30, "std::ostream& shop::operator<<"},
 	} {
 		if got := Name(c.name, c.n); got != c.want || utf8.RuneCountInString(got) > c.n {
