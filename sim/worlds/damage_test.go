@@ -67,6 +67,21 @@ var most = map[image.Arch]map[string]shares{
 	},
 }
 
+// Every mode of the seeder runs with every variant of the CLR.
+func TestSeedModes(t *testing.T) {
+	type mode struct {
+		tables, learns bool
+		variant        vm.Variant
+	}
+	seen := map[mode]bool{}
+	for run := range uint64(90) {
+		Run(run, Options{Rounds: 1, Setup: seeded(image.AMD64), Prepare: func(w *sim.World) {
+			seen[mode{w.SeedTables, w.SeedLearns, w.Variant}] = true
+		}})
+	}
+	expect.Equal(t, len(seen), 9, "%v", seen)
+}
+
 // Bad contexts of every kind: what is caught, and what comes of the rest. A third of the worlds has the
 // runtime's tables. In another third, the seeder learns managed code as it meets it. In both, every seed that
 // passes is a good one or that of a twin (known exceptions: shares.wrong), and none that the witnesses have
