@@ -3,6 +3,7 @@ package record
 import (
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -40,15 +41,16 @@ func (r *run) endedAtOnce() string {
 }
 
 // startRemedy reports what to do about a command that could not be started.
-func startRemedy(command string, _ error) (what, remedy string) {
-	if needsDotnet(command) {
-		return "it is a .NET assembly", "start it with dotnet: seedwalk record -- dotnet " + command
+func startRemedy(command []string, _ error) (what, remedy string) {
+	if needsStarter(command[0]) {
+		return "it is a .NET assembly", "start it with dotnet (mono if it is for Mono): seedwalk record -- dotnet " +
+			strings.Join(command, " ")
 	}
 	return "", "check that it is an executable file"
 }
 
-// needsDotnet reports whether a command that could not be started is a file of managed code.
-func needsDotnet(command string) bool {
+// needsStarter reports whether a command that could not be started is a file of managed code.
+func needsStarter(command string) bool {
 	f, err := program.Open(command)
 	return err == nil && f.Managed
 }

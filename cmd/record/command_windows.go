@@ -46,7 +46,7 @@ func (r *run) endedAtOnce() string { return "" }
 
 // startRemedy reports what to do about a command that could not be started. what is the reason in better
 // words than the system's, "" if there are none.
-func startRemedy(command string, err error) (what, remedy string) {
+func startRemedy(command []string, err error) (what, remedy string) {
 	switch {
 	case errors.Is(err, windows.ERROR_ELEVATION_REQUIRED):
 		return "it wants the rights of an administrator",
@@ -55,15 +55,16 @@ func startRemedy(command string, err error) (what, remedy string) {
 		errors.Is(err, windows.ERROR_EXE_MACHINE_TYPE_MISMATCH):
 		return "it is no program that this Windows can run", "check that it is a program for this machine"
 	}
-	if needsDotnet(command) {
+	if needsStarter(command[0]) {
 		return "its name does not end as a program's does",
 			"name the program that starts this file (endings of programs stand in PATHEXT)"
 	}
 	return "", "check that it is a program"
 }
 
-// needsDotnet reports whether a command that was not found is an existing file without a program's extension.
-func needsDotnet(command string) bool {
+// needsStarter reports whether a command that was not found is an existing file, which has no program's
+// extension then.
+func needsStarter(command string) bool {
 	info, err := os.Stat(command)
 	return err == nil && !info.IsDir()
 }

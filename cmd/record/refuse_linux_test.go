@@ -17,7 +17,9 @@ import (
 
 const notExecutable = "permission denied"
 
-const startAssembly = "it is a .NET assembly; start it with dotnet: seedwalk record -- dotnet "
+func startAssembly(command string) string {
+	return "it is a .NET assembly; start it with dotnet (mono if it is for Mono): seedwalk record -- dotnet " + command
+}
 
 // /dev/full behaves like a full disk.
 func TestFullDiskFallsBack(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-const startAssembly = "name the program that starts this file"
+func startAssembly(string) string { return "name the program that starts this file" }
 
 const notExecutable = "its name does not end as a program's does; name the program that starts this file"
 
@@ -18,7 +18,7 @@ func TestStartRemedy(t *testing.T) {
 		want string
 	}{{windows.ERROR_ELEVATION_REQUIRED, "administrator"}, {windows.ERROR_BAD_EXE_FORMAT, "this machine"},
 		{windows.ERROR_ACCESS_DENIED, "a program"}} {
-		what, remedy := startRemedy("none.exe", c.err)
+		what, remedy := startRemedy([]string{"none.exe"}, c.err)
 		expect.True(t, strings.Contains(what+remedy, c.want), "%v: %q, %q", c.err, what, remedy)
 	}
 }

@@ -198,7 +198,7 @@ func (r *run) begin() error {
 		start = func() error { return r.srv.outside.Start.Start(r.cmd) }
 	}
 	if err := start(); err != nil {
-		return cannotStart(r.opt.Command[0], err)
+		return cannotStart(r.opt.Command, err)
 	}
 	r.writePIDFile()
 	r.follow()
@@ -210,18 +210,18 @@ func (r *run) begin() error {
 	return nil
 }
 
-func cannotStart(command string, err error) *options.Refusal {
+func cannotStart(command []string, err error) *options.Refusal {
 	var e *exec.Error
 	absent := errors.Is(err, os.ErrNotExist) || errors.As(err, &e) && errors.Is(e.Err, exec.ErrNotFound)
-	if absent && !needsDotnet(command) {
-		return &options.Refusal{What: "command not found", Where: command,
+	if absent && !needsStarter(command[0]) {
+		return &options.Refusal{What: "command not found", Where: command[0],
 			Remedy: "check the name and PATH", Code: options.ExitNotFound}
 	}
 	what, remedy := startRemedy(command, err)
 	if what == "" {
 		what = options.Reason(err)
 	}
-	return &options.Refusal{What: "cannot run: " + what, Where: command,
+	return &options.Refusal{What: "cannot run: " + what, Where: command[0],
 		Remedy: remedy, Code: options.ExitCannotRun}
 }
 
