@@ -566,6 +566,24 @@ func TestChangeTimer(t *testing.T) {
 	expect.True(t, asked(probe.OpDisarm, 5), "the program takes the signal: %+v", *k)
 }
 
+// A thread whose clock is a timer, because the kernel gives it no event, keeps that timer.
+func TestKeepTimer(t *testing.T) {
+	e, mem, _, dir := asking(t)
+	tid := threadOf(t)
+	describe(t, dir, tid, masks(0, 0))
+	k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Eventless: true, Call: -1}
+	k.Last.Cpu = youngest
+	e.Tasks[tid], e.cpuClock = k, sampler.ClockPerf
+	e.arm(k)
+	must.True(t, k.Slot >= 0 && mem.get(k.Slot, slotAsk) == 1, "asked: %+v", *k)
+	mem.set(k.Slot, slotAnswered, 1)
+	mem.set(k.Slot, slotTimer, 5)
+	for range 3 {
+		e.arm(k)
+	}
+	expect.True(t, k.Armed && !k.Timed && mem.get(k.Slot, slotAsk) == 1, "%+v", *k)
+}
+
 // The random clock asks no thread with a timer.
 func TestDrawTimed(t *testing.T) {
 	timed, other := threadOf(t), threadOf(t)

@@ -205,14 +205,15 @@ func TestDrawReplaced(t *testing.T) {
 }
 
 // endingThread starts a thread that ends when the channel is closed.
-func endingThread() (tid uint32, end chan bool) {
+func endingThread() (uint32, chan bool) {
 	tids, end := make(chan uint32), make(chan bool)
 	go func() {
 		runtime.LockOSThread() // the thread ends with the goroutine
 		tids <- uint32(unix.Gettid())
 		<-end
 	}()
-	if tid = <-tids; tid == uint32(os.Getpid()) { // the main thread never ends: keep it busy
+	tid := <-tids
+	if tid == uint32(os.Getpid()) { // the main thread never ends: keep it busy
 		return endingThread()
 	}
 	return tid, end

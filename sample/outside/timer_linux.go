@@ -83,7 +83,7 @@ func (e *Engine) decideTimers(now time.Time) {
 // changeTimer gives a thread that waits very often a CPU timer instead of its other clock, and takes the
 // timer away later. If a timer is refused or does not suit the thread, it keeps the other clock.
 func (e *Engine) changeTimer(t *threads.Task) {
-	if t.Slot < 0 && !t.WaitsOften || e.cpuClock != sampler.ClockPerf && e.cpuClock != sampler.ClockRandom {
+	if !t.WaitsOften && !t.OwnTimer || e.cpuClock != sampler.ClockPerf && e.cpuClock != sampler.ClockRandom {
 		return
 	}
 	armed, err, answered := false, unix.Errno(0), true
@@ -101,6 +101,7 @@ func (e *Engine) changeTimer(t *threads.Task) {
 		e.endOther(t)
 	}
 	t.IgnoresSignals = t.IgnoresSignals && timed // the program takes the signal of this timer
+	t.OwnTimer = armed || !answered
 	if t.WaitsOften == armed || t.Drawn.Open || !answered {
 		return
 	}
@@ -108,7 +109,7 @@ func (e *Engine) changeTimer(t *threads.Task) {
 	if t.WaitsOften {
 		op = probe.OpArm
 	}
-	if e.ask(t, op) == cannot {
+	if t.OwnTimer = true; e.ask(t, op) == cannot {
 		t.BarTimer(time.Now())
 	}
 }
@@ -120,9 +121,7 @@ func (e *Engine) endOther(t *threads.Task) {
 		e.leaveStretch(t)
 		t.Unstretch()
 	}
-	if t.Event != nil {
-		e.closeEvent(t)
-	}
+	e.closeEvent(t)
 }
 
 // lostTimer reports whether a thread's timer has ended since the last visit.

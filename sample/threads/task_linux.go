@@ -55,6 +55,7 @@ type Task struct {
 	Often        bool           // it switches often
 	WaitsOften   bool           // it waits very often
 	Timed        bool           // it has a CPU timer because of that
+	OwnTimer     bool           // it may have a timer for that, or has been asked to take or end one
 	Stretched    bool           // it is sampled in stretches only, by such copies
 	use          stretchUse
 	Uncopied     bool      // its stack could not be walked from such a copy
