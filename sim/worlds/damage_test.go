@@ -56,7 +56,7 @@ var most = map[image.Arch]map[string]shares{
 		"bit flip in ip":                   {twins: 0.4, unchecked: 0.4},
 		"bit flip in sp":                   {twins: 0.2, unchecked: 0.2},
 		"bit flip in fp":                   {twins: 0.1, unchecked: 0.2},
-		"bit flip in a preserved register": {unchecked: 0.1},
+		"bit flip in a preserved register": {twins: 0.1, unchecked: 0.1},
 		"bit flip in the stack's copy":     {twins: 0.3, unchecked: 1},
 		"stale context":                    {twins: 2, unchecked: 1, wrong: 1},
 		"sp off by words":                  {twins: 1.5, unchecked: 1},
