@@ -233,8 +233,8 @@ func (t *Task) Leave(c Counters, ok bool) {
 // for too much.
 func (s *Stretches) Late(clock uint64) bool { return clock > s.until }
 
-// factor returns how many periods of user code a sample represents. It is not 1 if stretches came later than
-// planned. Less of the time is the program's own if the copies took much of it.
+// factor returns how many periods of user code a sample represents: more than 1 if stretches came later than
+// planned, and less than 1 if the copies took much of their time.
 func (s *Stretches) factor(period int64) float64 {
 	if s.ends < enoughEnds || s.covered == 0 {
 		return 1

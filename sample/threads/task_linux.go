@@ -300,8 +300,8 @@ func (t *Task) SinceSample(cpu, most uint64) uint64 {
 // InKernel returns the part of spent that was in the kernel and has no samples. It adds up two parts. One is
 // the time of switches between threads, which the event does not count. The other is the share of expected
 // samples that are missing: even if the kernel permits samples of itself, it blocks interrupts at the start
-// and the end of a switch. InKernel returns 0 without an event, or if too few samples are expected. The time
-// with a CPU timer has no such part, because a timer's samples include the kernel.
+// and the end of a switch. Without an event, or if too few samples are expected, InKernel returns the part of
+// the time before the thread got a CPU timer, or 0: a timer's samples include the kernel.
 func (t *Task) InKernel(spent, period uint64) uint64 {
 	if t.Event == nil || t.Phase != Full {
 		return t.kernelBefore
