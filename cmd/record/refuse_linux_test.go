@@ -1,6 +1,7 @@
 package record
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,13 +13,23 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/peasm"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 const notExecutable = "permission denied"
 
-func startAssembly(command string) string {
-	return "it is a .NET assembly; start it with dotnet (mono if it is for Mono): seedwalk record -- dotnet " + command
+// An assembly without the program that starts it is refused. Windows and Wine start some of them.
+func TestRefusedAssembly(t *testing.T) {
+	opt, _ := fakeRun(t, "silent")
+	assembly := filepath.Join(t.TempDir(), "app.dll")
+	must.Do(t, os.WriteFile(assembly, peasm.Image{Machine: peasm.I386, Managed: true}.Bytes(), 0o755))
+	opt.Command = []string{assembly, "--fast"}
+	_, err := Run(opt)
+	var r *options.Refusal
+	must.True(t, errors.As(err, &r) && r.Code == options.ExitCannotRun, "%v", err)
+	expect.Contains(t, r.Error(), "start it with dotnet (mono if it is for Mono): seedwalk record -- dotnet "+
+		assembly+" --fast")
 }
 
 // /dev/full behaves like a full disk.

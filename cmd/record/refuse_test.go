@@ -12,7 +12,6 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/record/output"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
-	"github.com/seedwalk/seedwalk/testkit/peasm"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -20,8 +19,6 @@ func TestRefusals(t *testing.T) {
 	dir := tempdir.New(t)
 	noExec := filepath.Join(dir, "data")
 	must.Do(t, os.WriteFile(noExec, []byte("x"), 0o644))
-	assembly := filepath.Join(dir, "app.dll")
-	must.Do(t, os.WriteFile(assembly, peasm.Image{Machine: peasm.I386, Managed: true}.Bytes(), 0o755))
 	cases := []struct {
 		name   string
 		change func(*options.Options)
@@ -39,8 +36,6 @@ func TestRefusals(t *testing.T) {
 		{"path not found", func(o *options.Options) { o.Command = []string{dir + "/none"} }, 127,
 			"not found"},
 		{"not executable", func(o *options.Options) { o.Command = []string{noExec} }, 126, notExecutable},
-		{"assembly", func(o *options.Options) { o.Command = []string{assembly, "--fast"} }, 126,
-			startAssembly(assembly + " --fast")},
 		{"no profiler", func(o *options.Options) { o.Profiler = dir + "/none.so" }, 125, "cannot be read"},
 		{"output in no directory",
 			func(o *options.Options) { o.Outputs = []options.Output{{Path: dir + "/none/x", Format: plain}} },

@@ -8,8 +8,6 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-func startAssembly(string) string { return "name the program that starts this file" }
-
 const notExecutable = "its name does not end as a program's does; name the program that starts this file"
 
 func TestStartRemedy(t *testing.T) {
