@@ -95,7 +95,7 @@ func New(pid, fd int, cfg sampler.Config, to io.Writer) (*Engine, error) {
 		e.ranBefore = -1
 	}
 	e.useTimers()
-	e.often.Every = max(countWaits, 4*time.Duration(max(e.Period, int64(e.Config.WallEvery))))
+	e.often = threads.NewWaits(max(e.Period, int64(e.Config.WallEvery)))
 	e.stretches = threads.PlanStretches(e.Period, e.Config.WallEvery >= maxSleep)
 	e.events = events.New(&e.Base, e, file)
 	return e, nil

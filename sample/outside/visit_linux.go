@@ -21,10 +21,8 @@ import (
 const (
 	// minimum between two readings of the runtime's list for one thread's Thread
 	seekThreadEvery = 20 * time.Millisecond
-	// minimum between two counts of the threads' waits
-	countWaits  = 500 * time.Millisecond
-	seekPeriods = 10    // minimum number of periods between any two readings of that list
-	seekCost    = 25000 // nanoseconds of a period that these readings may take, on average
+	seekPeriods     = 10    // minimum number of periods between any two readings of that list
+	seekCost        = 25000 // nanoseconds of a period that these readings may take, on average
 
 	armAfter   = 4       // periods of processor time after which a thread is armed even if it sleeps
 	maxIgnored = 8       // signals taken but not answered before the engine changes to another signal

@@ -8,11 +8,20 @@ import "time"
 // kernel's ticks. Between two ticks such a thread runs several times, so most of its work cannot be in step
 // with them.
 type Waits struct {
-	Every   time.Duration // between two counts: several visits to each thread
 	Threads int           // with WaitsOften
 	Created int           // threads since the last count
 	Few     bool          // the process hardly creates threads
+	soon    time.Duration // between the first counts
+	every   time.Duration // between later ones
 	counted time.Time
+	counts  int
+}
+
+// NewWaits returns Waits for threads with a number of nanoseconds between two visits. Between two counts there
+// are several visits. The first counts come soon: until then, threads have their other clock.
+func NewWaits(visits int64) Waits {
+	several := 4 * time.Duration(visits)
+	return Waits{soon: max(100*time.Millisecond, several), every: max(500*time.Millisecond, several)}
 }
 
 const (
@@ -24,7 +33,8 @@ const (
 	// loops, as the runtime's pool does. Their work may begin with the tick.
 	leastWaits = 500
 	waitShare  = 8
-	mostNew    = 2 // threads that a process with Few may create in a second
+	fewCounts  = 10 // that come soon
+	mostNew    = 2  // threads that a process with Few may create in a second
 	// A thread is in step with the ticks if its samples represent less than 2/3 or more than 3/2 of its
 	// processor time. enoughTimed is how many samples must be expected: fewer may differ as much by chance.
 	enoughTimed = 256
@@ -37,10 +47,14 @@ const (
 // processor time that a timer's sample represents, nanoseconds. Count returns false if it is not due.
 func (w *Waits) Count(now time.Time, tasks map[uint32]*Task, waitsOf func(tid uint32) uint64,
 	each int64) bool {
-	passed := now.Sub(w.counted)
-	if passed < w.Every {
+	passed, every := now.Sub(w.counted), w.every
+	if w.counts < fewCounts {
+		every = w.soon
+	}
+	if passed < every {
 		return false
 	}
+	w.counts++
 	w.Few = float64(w.Created) <= mostNew*passed.Seconds()
 	w.counted, w.Created = now, 0
 	turns, waits, least, share := uint64(0), uint64(0), leastWaits*passed.Seconds(), uint64(waitShare)

@@ -18,7 +18,7 @@ import (
 func TestWaits(t *testing.T) {
 	const each = int64(1e6)
 	const every = 500 * time.Millisecond
-	w := Waits{Every: every}
+	w := NewWaits(125e6)
 	waits := map[uint32]uint64{1: 7, 2: 7, 3: 7}
 	client, server, rare := &Task{TID: 1}, &Task{TID: 2}, &Task{TID: 3}
 	tasks := map[uint32]*Task{1: client, 2: server, 3: rare}
@@ -69,7 +69,7 @@ func TestWaits(t *testing.T) {
 // A process that creates threads is watched.
 func TestWaitsFew(t *testing.T) {
 	const every = 500 * time.Millisecond
-	w := Waits{Every: every}
+	w := NewWaits(125e6)
 	now := time.Now()
 	for _, c := range []struct {
 		created int
@@ -140,7 +140,7 @@ func (*countingEvent) Close() error             { return nil }
 func TestWaitsByChance(t *testing.T) {
 	const every, each = 500 * time.Millisecond, uint64(10e6) // 100 samples a second
 	k, r := &Task{TID: 1}, rand.New(rand.NewPCG(1, 2))
-	w, now, waited := Waits{Every: every}, time.Now(), uint64(1)
+	w, now, waited := NewWaits(125e6), time.Now(), uint64(1)
 	count := func() {
 		k.Last.Turns += 2000
 		waited += 2000
@@ -166,6 +166,27 @@ func TestWaitsByChance(t *testing.T) {
 		if count(); k.Timed {
 			expect.Equal(t, time.Duration(n)*every, barred, "time without a timer")
 			break
+		}
+	}
+}
+
+// The first counts come soon, unless threads are visited rarely.
+func TestNewWaits(t *testing.T) {
+	for _, c := range []struct{ visits, first, later time.Duration }{
+		{time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond},
+		{50 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond},
+		{time.Second, 4 * time.Second, 4 * time.Second},
+	} {
+		w, now := NewWaits(int64(c.visits)), time.Now()
+		w.Count(now, nil, nil, 1)
+		for i := range fewCounts + 2 {
+			every := c.first
+			if i >= fewCounts-1 {
+				every = c.later
+			}
+			expect.True(t, !w.Count(now.Add(every-1), nil, nil, 1), "%v, %d: too soon", c.visits, i)
+			now = now.Add(every)
+			expect.True(t, w.Count(now, nil, nil, 1), "%v, %d: not due", c.visits, i)
 		}
 	}
 }
