@@ -17,8 +17,8 @@ type Waits struct {
 	counts  int
 }
 
-// NewWaits returns Waits for threads with a number of nanoseconds between two visits. Between two counts there
-// are several visits. The first counts come soon: until then, threads have their other clock.
+// NewWaits returns Waits for threads with a number of nanoseconds between two visits. Between two counts
+// there are several visits. The first counts come soon, because threads have their other clock until then.
 func NewWaits(visits int64) Waits {
 	several := 4 * time.Duration(visits)
 	return Waits{soon: max(100*time.Millisecond, several), every: max(500*time.Millisecond, several)}
