@@ -25,7 +25,7 @@ func TestName(t *testing.T) {
 	expect.Equal(t, Name(""), "", "no name")
 }
 
-// Names in events have one dot, and the type arguments of the type in brackets.
+// The runtime's events name a method as Type.Method, with the type arguments in brackets.
 func TestEventName(t *testing.T) {
 	for in, want := range map[string]string{
 		"Waits+<RunExample>c__AnonStorey8.<>m__2":                     "Waits.RunExample (lambda 2)",

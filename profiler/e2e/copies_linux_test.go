@@ -180,9 +180,9 @@ func keeping(t *testing.T, by ...string) (p *process, file string, said []string
 	return p, file, p.until("done")
 }
 
-// Without a helper, the client library keeps copies in a file. The tool walks them with the memory of the
-// process, or of its core: the stacks of exceptions are those that Environment.StackTrace gave at the same
-// places. Another process and a damaged file are refused, with a reason.
+// Without a helper, the client library writes copies of stacks to a file. The tool walks these copies with
+// the memory of the process or of its core. Stacks of exceptions equal those of Environment.StackTrace at the
+// same places. The tool refuses another process and a damaged file, and says why.
 func TestClientKept(t *testing.T) {
 	p, file, said := keeping(t)
 	dir := filepath.Dir(file)

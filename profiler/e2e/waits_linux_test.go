@@ -161,10 +161,10 @@ func TestWaitsTargetDies(t *testing.T) {
 	time.Sleep(500 * time.Millisecond) // the runtime writes every 100 ms
 	p.Process.Kill()
 	tool.wait()
-	told := 0
+	notes := 0
 	for line := range strings.Lines(tool.errs.String()) {
 		if strings.Contains(line, "at offset ") {
-			told++
+			notes++
 		}
 	}
 	r := readReport(t, report)
@@ -172,7 +172,7 @@ func TestWaitsTargetDies(t *testing.T) {
 	for i := range r.Waits {
 		states[r.Waits[i].State]++
 	}
-	expect.True(t, tool.wait() == 1 && told == 1 && len(r.Partial) == 1 && states["complete"] != 0 &&
+	expect.True(t, tool.wait() == 1 && notes == 1 && len(r.Partial) == 1 && states["complete"] != 0 &&
 		states["still-open"] != 0, "%v, %v, partial %v\n%s", tool.err, states, r.Partial, tool.errs.String())
 }
 
@@ -190,12 +190,13 @@ func TestWindowsWaits(t *testing.T) {
 	truth := truthOf(t, r.stdout, 43)
 	must.True(t, r.code == 7, "exit code %d\n%s", r.code, r.stdout)
 	judgeTrace(t, keep, truth, r.stdout)
-	var told struct {
+	var parsed struct {
 		Lost  int64
 		Waits []struct{ Thread uint64 }
 	}
-	err := json.Unmarshal([]byte(readFile(t, report)), &told)
-	expect.True(t, err == nil && len(told.Waits) >= 30, "the report has %d waits: %v", len(told.Waits), err)
+	err := json.Unmarshal([]byte(readFile(t, report)), &parsed)
+	must.Do(t, err)
+	expect.True(t, len(parsed.Waits) >= 30, "the report has only %d waits", len(parsed.Waits))
 }
 
 // A running process is watched by its number; each wait is printed as it ends.

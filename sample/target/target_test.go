@@ -9,7 +9,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
-// What a call preserves depends on the system of the copies, not on the one that walks them.
+// The registers that a call preserves are those of the system on which the process ran, not of the system
+// that walks the copies.
 func TestCalled(t *testing.T) {
 	const argument = 1<<context.RSI | 1<<context.RDI
 	for system, want := range map[string]uint32{"linux": 0, "windows": argument} {

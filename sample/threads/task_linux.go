@@ -379,10 +379,10 @@ func DrawWeight(all, drawn int, random func(n int) int) uint64 {
 	return weight
 }
 
-// Missed returns the part of the thread's processor time that has no samples, in nanoseconds. located is the
-// processor time that samples should cover. Missed returns 0 for less than least, which may be missing by
-// chance. Missing samples alone prove no loss: if a thread runs for less than 0.1 ms at a time, its event
-// loses up to a third of the hits.
+// Missed returns how much of located, the processor time that samples should represent, has no samples. All
+// are nanoseconds. If less than least is missing, that may be chance, and Missed returns 0. Missing samples
+// alone prove no loss: if a thread runs for less than 0.1 ms at a time, its event loses up to a third of the
+// hits.
 func (t *Task) Missed(located, least uint64) uint64 {
 	seen := t.Weighed - min(t.KernelLost, t.Weighed)
 	missed := located - min(seen, located)

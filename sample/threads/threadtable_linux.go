@@ -265,9 +265,9 @@ func VisitAfter(visited, period int64, misses int) int64 {
 	return (visited + 2*step - 1) / step * step
 }
 
-// LeaveOrder returns the threads in the order in which they are asked to end the recording. Threads whose
-// system call the signal would end are the last. Of the others, those with a slot and with much processor
-// time are the first.
+// LeaveOrder returns the threads in the order in which the engine asks them, by a signal, to end the
+// recording. Threads in a system call that the signal would end are the last. Of the others, threads with a
+// slot come first, and of these the ones with the most processor time.
 func (r *Table) LeaveOrder() []*Task {
 	tids := make([]*Task, 0, len(r.Tasks))
 	sleeps := map[*Task]bool{}

@@ -348,7 +348,7 @@ func TestDecide(t *testing.T) {
 		{"detaching", seed.Found, clr.CORPROF_E_PROFILER_DETACHING, AdviceRefused},
 		{"not on this system", seed.Found, clr.E_NOTIMPL, AdviceRefused},
 		{"a bad argument", seed.Found, clr.E_INVALIDARG, AdviceRefused},
-		{"an answer nobody knows", seed.Found, clr.HRESULT(0x80131399), AdviceRefused},
+		{"an unknown HRESULT", seed.Found, clr.HRESULT(0x80131399), AdviceRefused},
 	} {
 		expect.Equal(t, Decide(c.v, c.hr), c.want, "%s: %v with %v", c.name, c.hr, c.v)
 	}

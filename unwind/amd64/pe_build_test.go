@@ -125,9 +125,8 @@ func BenchmarkStepPE(b *testing.B) {
 	}
 }
 
-// BenchmarkStepPEReal steps from every point recorded from real binaries by
-// their unwind information; one operation is one step, and the look-up of the
-// function is part of it.
+// BenchmarkStepPEReal steps from every point that was recorded from real binaries. One operation is one step,
+// with the lookup of the function.
 func BenchmarkStepPEReal(b *testing.B) {
 	var steps []func(*Unwinder) unwind.Stop
 	from := unwind.State{Regs: new(context.Registers)}
