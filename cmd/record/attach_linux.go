@@ -102,18 +102,22 @@ func enter(o *options.Options, no func(what, remedy string) *options.Refusal) *o
 	if err1 != nil || err2 != nil || theirs == ours && !otherRoot(root) {
 		return nil
 	}
-	// a link would point to a place outside the container
-	if st, err := os.Lstat(root + "/tmp"); err == nil && !st.IsDir() {
+	// A link would lead to a place outside the container. The folder stays open, so that none can replace it.
+	fd, err := unix.Open(root+"/tmp", unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err == unix.ENOTDIR || err == unix.ELOOP {
 		return no("it is in a container or a chroot whose /tmp is a link",
 			"run seedwalk in there, or use seedwalk stack, which needs nothing of it")
 	}
-	dir, err := os.MkdirTemp(root+"/tmp", "seedwalk-try-")
+	dir := ""
+	if err == nil {
+		o.Tmp, o.SocketDir, o.Probe = os.NewFile(uintptr(fd), "/tmp"), fmt.Sprintf("/proc/self/fd/%d", fd), ""
+		dir, err = os.MkdirTemp(o.SocketDir, "seedwalk-try-")
+	}
 	if err != nil {
 		return no("it is in a container or a chroot whose /tmp cannot be written: "+options.Reason(err),
 			"run seedwalk in there or as root, or use seedwalk stack, which needs nothing of it")
 	}
 	os.Remove(dir)
-	o.Root, o.SocketDir, o.Probe = root, root+"/tmp", ""
 	return nil
 }
 
@@ -224,7 +228,7 @@ const (
 func (r *run) load(client *diagnostics.Client) (answer diagnostics.HResult, known bool, err error) {
 	for begin := time.Now(); ; time.Sleep(250 * time.Millisecond) {
 		err = client.Attach(diagnostics.Profiler{CLSID: clsid, Path: r.opt.Probe,
-			Data: []byte(strings.TrimPrefix(r.srv.path, r.opt.Root)), Timeout: attachLimit})
+			Data: []byte(r.opt.Inside(r.srv.path)), Timeout: attachLimit})
 		known = errors.As(err, &answer)
 		if r.connected(200*time.Millisecond) || time.Since(begin) > r.retryLimit(answer, known) {
 			return answer, known, err

@@ -58,6 +58,7 @@ const progressEvery = 250 * time.Millisecond
 // Run records one command. If nothing was started, the error is a *Refusal; otherwise there is a Result,
 // however the command ended.
 func Run(opt options.Options) (*options.Result, error) {
+	defer func() { opt.Tmp.Close() }()
 	if err := check(&opt); err != nil {
 		return nil, err
 	}
@@ -191,7 +192,7 @@ func (r *run) begin() error {
 		r.cmd.Err = nil // the command prompt looks in the current directory too
 	}
 	r.cmd.Env = append(options.ChildEnviron(r.opt, r.srv.path),
-		options.EnvRefused+"="+r.srv.folder.Path(listen.RefusedName))
+		options.EnvRefused+"="+r.srv.folder.Named(listen.RefusedName))
 	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = r.opt.Stdin, r.opt.CommandStdout(), r.opt.Stderr
 	start := r.cmd.Start
 	if r.srv.probes {

@@ -73,7 +73,7 @@ func (s *server) listen(dir string, opt *options.Options) (err error) {
 		return err
 	}
 	s.path = s.listener.Where()
-	err = opt.Unpack(s.folder.Dir)
+	err = opt.Unpack(s.folder)
 	s.outside = opt.Engine() // on Windows, Unpack makes the memory that the engine shares
 	if err == nil && opt.User != 0 {
 		err = s.listener.Admit(opt.User, s.folder)

@@ -1,15 +1,15 @@
 package listen
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/seedwalk/seedwalk/sample/probe"
 )
 
 // maxSocketPath is what sockaddr_un holds, less the terminating zero (unix(7)).
@@ -29,7 +29,7 @@ func New(dir string) (*Listener, *Folder, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	path := p.Path(socketName)
+	path := p.Named(socketName)
 	if len(path) > maxSocketPath {
 		p.Close()
 		if dir == "/tmp" {
@@ -37,19 +37,27 @@ func New(dir string) (*Listener, *Folder, error) {
 		}
 		return New("/tmp")
 	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	l, err := (&net.ListenConfig{Control: onlyOwner}).Listen(context.Background(), "unix", p.Path(socketName))
 	if err != nil {
 		p.Close()
 		return nil, nil, err
 	}
-	return &Listener{UnixListener: l, path: path}, p, nil
+	return &Listener{UnixListener: l.(*net.UnixListener), path: path}, p, nil
+}
+
+// onlyOwner gives a socket the mode of the file that bind will make.
+func onlyOwner(_, _ string, c syscall.RawConn) (err error) {
+	if e := c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) }); e != nil {
+		return e
+	}
+	return err
 }
 
 // Where returns the value of SEEDWALK_SOCKET.
 func (s *Listener) Where() string { return s.path }
 
 // Dial connects to the listener itself, behind the connections that wait already.
-func (s *Listener) Dial() (net.Conn, error) { return net.Dial("unix", s.path) }
+func (s *Listener) Dial() (net.Conn, error) { return net.Dial("unix", s.Addr().String()) }
 
 // Next waits for a connection of our user, root, or the admitted user. It closes others, and calls
 // refuse with the reason.
@@ -101,16 +109,10 @@ func ProcessName(pid int) string {
 // or remove files in other places.
 func (s *Listener) Admit(user int, p *Folder) error {
 	s.user = user
-	if err := os.Chmod(s.path, 0o600); err != nil {
+	if err := os.Lchown(p.Path(socketName), user, -1); err != nil {
 		return err
 	}
-	if err := os.Lchown(s.path, user, -1); err != nil {
-		return err
-	}
-	if err := os.Chmod(p.Path(probe.LibraryName), 0o755); err != nil && !os.IsNotExist(err) {
-		return err
-	}
-	return os.Chmod(p.Dir, 0o711)
+	return os.Chmod(p.Path(""), 0o711)
 }
 
 // admits reports whether a process with these credentials may connect.
@@ -146,12 +148,28 @@ func dead(lock string) bool {
 	return err == nil && info.Size() > 0 && syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
 }
 
-// ours reports whether a directory belongs to our user. Others are left to their users.
-func ours(dir string) bool {
-	info, err := os.Lstat(dir)
+// held is a directory of our user that is kept open (O_PATH, open(2)).
+type held struct{ fd int }
+
+// hold opens a directory. It refuses a link, and a directory of another user.
+func hold(dir string) (held, error) {
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return false
+		return held{}, &os.PathError{Op: "open", Path: dir, Err: err}
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(st.Uid) == os.Geteuid()
+	var st unix.Stat_t
+	if err = unix.Fstat(fd, &st); err == nil && int(st.Uid) != os.Geteuid() {
+		err = unix.EPERM
+	}
+	if err != nil {
+		unix.Close(fd)
+		return held{}, &os.PathError{Op: "stat", Path: dir, Err: err}
+	}
+	return held{fd}, nil
 }
+
+func (h held) path(name string) string {
+	return filepath.Join(fmt.Sprintf("/proc/self/fd/%d", h.fd), name)
+}
+
+func (h held) Close() { unix.Close(h.fd) }

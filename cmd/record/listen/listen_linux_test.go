@@ -27,7 +27,7 @@ func TestAdmit(t *testing.T) {
 	defer p.Close()
 	defer s.Close()
 	library := p.Path(probe.LibraryName)
-	must.Do(t, os.WriteFile(library, nil, 0o600))
+	must.Do(t, p.Create(probe.LibraryName, nil))
 	expect.True(t, !s.admits(&unix.Ucred{Uid: user}), "another user may connect before that is asked for")
 	must.Do(t, s.Admit(user, p))
 	for _, c := range []struct {
@@ -45,4 +45,46 @@ func TestAdmit(t *testing.T) {
 	}
 	expect.True(t, s.admits(&unix.Ucred{Uid: user}) && !s.admits(&unix.Ucred{Uid: user - 1}),
 		"others than the one user may connect, or that one may not")
+}
+
+// The root of a container can replace the folder by a link to a folder of the host. No file there is changed.
+func TestReplacedFolder(t *testing.T) {
+	parent := tempdir.New(t)
+	s, p, err := New(parent)
+	must.Do(t, err)
+	host := filepath.Join(parent, "host")
+	must.Do(t, os.Rename(p.Dir, filepath.Join(parent, "aside")))
+	must.Do(t, os.Mkdir(host, 0o700))
+	must.Do(t, os.Symlink(host, p.Dir))
+	names := []string{socketName, lockName, RefusedName, probe.LibraryName}
+	for _, name := range names {
+		must.Do(t, os.WriteFile(filepath.Join(host, name), []byte("the host's"), 0o640))
+	}
+	must.Do(t, p.Create(probe.LibraryName, []byte("probe")))
+	if os.Geteuid() == 0 { // only root gives files away
+		must.Do(t, s.Admit(65534, p))
+	}
+	s.Close()
+	p.Close()
+	for _, name := range names {
+		file := filepath.Join(host, name)
+		expect.Equal(t, string(must.Get(os.ReadFile(file))(t)), "the host's", name)
+		info := must.Get(os.Lstat(file))(t)
+		expect.Equal(t, info.Mode().Perm(), 0o640, name)
+		expect.Equal(t, int(info.Sys().(*syscall.Stat_t).Uid), os.Geteuid(), name)
+	}
+}
+
+// A link that waits in the folder under the probe's name is not followed.
+func TestCreateFollowsNoLink(t *testing.T) {
+	parent := tempdir.New(t)
+	p := must.Get(NewFolder(parent))(t)
+	defer p.Close()
+	victim := filepath.Join(parent, "victim")
+	must.Do(t, os.WriteFile(victim, []byte("the host's"), 0o640))
+	must.Do(t, os.Symlink(victim, p.Named(probe.LibraryName)))
+	if err := p.Create(probe.LibraryName, []byte("probe")); !os.IsExist(err) {
+		t.Error(err)
+	}
+	expect.Equal(t, string(must.Get(os.ReadFile(victim))(t)), "the host's")
 }

@@ -97,5 +97,11 @@ func lockFile(path string) (*os.File, error) {
 // dead reports whether no process has the lock open. It removes the lock in that case.
 func dead(lock string) bool { return os.Remove(lock) == nil }
 
-// ours returns true: the directory for temporary files is the user's own.
-func ours(dir string) bool { return filepath.Dir(dir) != dir }
+// held is a directory below the user's own one for temporary files. No other user can replace it.
+type held string
+
+func hold(dir string) (held, error) { return held(dir), nil }
+
+func (h held) path(name string) string { return filepath.Join(string(h), name) }
+
+func (h held) Close() {}

@@ -1,7 +1,6 @@
 package options
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -62,27 +61,43 @@ func (o *Options) ChooseMode() *Refusal {
 	return o.checkProfiler()
 }
 
-// Unpack writes the embedded probe into dir, from where the target loads it. It writes nothing if another
-// probe is chosen or the mode uses none. On Windows x86-64, it makes the memory for events instead, if events
-// are wanted.
-func (o *Options) Unpack(dir string) error {
+// Folder is a recording's folder, where the target finds the probe.
+type Folder interface {
+	Named(name string) string // the path of one of its files
+	Create(name string, content []byte) error
+}
+
+// Unpack writes the embedded probe into the folder, from where the target loads it. It writes nothing if
+// another probe is chosen or the mode uses none. On Windows x86-64, it makes the memory for events instead,
+// if events are wanted.
+func (o *Options) Unpack(folder Folder) error {
 	if !NeedsLibrary {
 		return o.share()
 	}
 	if o.Mode != ModeProbe || o.Probe != "" {
 		return nil
 	}
-	path := dir
-	if o.Root == "" { // below Root, resolving a link could leave the target's root directory
+	if err := folder.Create(probe.LibraryName, probe.Library()); err != nil {
+		return err
+	}
+	file := folder.Named(probe.LibraryName)
+	o.Instead, o.Probe = Absolute(o.Profiler), o.Inside(file)
+	if o.Tmp == nil { // in another root, a link would lead to another file
 		var err error
-		if path, err = filepath.EvalSymlinks(dir); err != nil {
+		if o.Probe, err = filepath.EvalSymlinks(file); err != nil {
 			return err
 		}
 	}
-	file := filepath.Join(path, probe.LibraryName)
-	o.Instead, o.Probe = Absolute(o.Profiler), strings.TrimPrefix(file, o.Root)
 	o.Profiler = o.Probe
-	return os.WriteFile(file, probe.Library(), 0o755)
+	return nil
+}
+
+// Inside returns a path of a recording's folder as the target sees it.
+func (o *Options) Inside(path string) string {
+	if o.Tmp == nil {
+		return path
+	}
+	return "/tmp" + strings.TrimPrefix(path, o.SocketDir)
 }
 
 // noProbe reports why there can be no probe, "" if there can.

@@ -77,7 +77,7 @@ type Options struct {
 	FailEmpty  bool   // ExitRefused instead of 0 if there is no sample
 
 	User    int            // owner of the process, if it is another user; 0 = our user
-	Root    string         // path of the process's root directory for us; "" = the same as ours
+	Tmp     *os.File       // the /tmp of a process with another root, as SocketDir; nil = it has our root
 	Reused  bool           // an earlier recording has loaded the probe
 	shared  sampler.Shared // Windows: shared with the process whose events are recorded; nil if none are
 	section string         // name of shared

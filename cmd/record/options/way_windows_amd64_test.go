@@ -14,7 +14,7 @@ func TestWayWithEvents(t *testing.T) {
 	for events, want := range map[Events]string{"": "nothing of seedwalk is in the process",
 		"cpu,waits": "a library in the process copies the runtime's events"} {
 		o := Options{Events: events, Mode: ModeProbe}
-		must.Do(t, o.Unpack(""))
+		must.Do(t, o.Unpack(nil))
 		if f, ok := o.shared.(io.Closer); ok {
 			defer f.Close()
 		}
