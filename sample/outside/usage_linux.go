@@ -34,6 +34,9 @@ func (e *Engine) account(t *threads.Task, ended bool) {
 	t.Accounted = true
 	e.leaveStarted(t.TID)
 	spent := t.SpentToEnd()
+	if ended && e.ranSince > e.accounted+spent {
+		spent += min(t.SinceRead(), e.ranSince-e.accounted-spent)
+	}
 	if spent == 0 {
 		return
 	}
@@ -51,8 +54,7 @@ func (e *Engine) account(t *threads.Task, ended bool) {
 	u := wire.Usage{TID: uint64(t.TID), CPUNanos: spent, Cause: e.cause(t, ended)}
 	if u.Cause == wire.CauseNone {
 		missing := spent - min(t.Weighed, spent)
-		dropped := e.file.Stats().Dropped
-		dropped += e.kernelTime.Lost() + e.inStretches.Lost()
+		dropped := e.file.Stats().Dropped + e.kernelTime.Lost() + e.inStretches.Lost()
 		noRoom := e.NoRoom(missing, dropped)
 		kernel = min(kernel, t.KernelLost+missing-noRoom)
 		e.sendMissed(&u, noRoom, wire.CauseNoRoom)
@@ -142,6 +144,7 @@ func (e *Engine) unblock(t *threads.Task, blocked uint64) bool {
 
 // accountAll sends every thread's processor time, and the process's, at the recording's end.
 func (e *Engine) accountAll() {
+	e.accountProcess()
 	for _, t := range e.Tasks {
 		c, ok := e.Kernel.Counters(t)
 		if ok {

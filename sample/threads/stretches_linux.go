@@ -67,7 +67,7 @@ func PlanStretches(period int64, rare bool) Stretches {
 		MostParts: int(min(period/leastPeriod, mostParts)), Shortest: 5 * time.Millisecond,
 		LeastCell: 4 * time.Duration(period)} // so a stretch has several samples
 	if rare {
-		s.Cost, s.LeastParts, s.Shortest = 0.005, 20, 100*time.Millisecond
+		s.Cost, s.LeastParts, s.Shortest = 0.005, 20, 40*time.Millisecond
 	}
 	return s
 }

@@ -76,6 +76,7 @@ type Task struct {
 	AtSwitch     uint64    // the event's count when its phase began
 	Hits         uint64    // samples of processor time; with an event, since AtSwitch
 	Weighed      uint64    // processor time that its samples represent
+	readWeighed  uint64    // Weighed when its counters were last read
 	Sampled      uint64    // its processor time at the last sample, for SinceSample
 	Accounted    bool      // its processor time has been sent
 
@@ -253,7 +254,7 @@ func (t *Task) Rested(gap merge.Gap, frames []wire.Frame) {
 
 // Read stores what the thread's counters are now.
 func (t *Task) Read(c Counters) {
-	t.Last = c
+	t.Last, t.readWeighed = c, t.Weighed
 	if t.Event != nil {
 		if n, err := t.Event.Count(); err == nil {
 			t.Counted = n
@@ -288,6 +289,15 @@ func (t *Task) SpentToEnd() uint64 {
 		}
 	}
 	return spent
+}
+
+// SinceRead estimates what a thread has used since its counters were last read, if no event counts that: with
+// a timer, and between stretches. It is what the samples since then represent.
+func (t *Task) SinceRead() uint64 {
+	if t.Event != nil || !t.Timed && !t.Stretched {
+		return 0
+	}
+	return t.Weighed - min(t.readWeighed, t.Weighed)
 }
 
 // SinceSample returns the thread's processor time since its last sample, from 1 to most, and notes it.
