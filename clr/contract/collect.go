@@ -57,7 +57,17 @@ func (t *Tables) collect() Evidence {
 	if c.e.Spent { // failed reads look like contradictions
 		c.e.Map, c.e.Headers = 0, 0
 	}
+	if c.e.contradicts() && t.ended() {
+		return t.evidence
+	}
 	return c.e
+}
+
+// ended reports whether the process has ended: the debugger's table, a variable of the runtime, cannot be
+// read.
+func (t *Tables) ended() bool {
+	_, ok := t.v.word(t.dac)
+	return !ok && t.dac != 0 && !t.incomplete
 }
 
 func (c *collector) manager(entry uint64) uint64 {

@@ -149,6 +149,25 @@ func TestRefute(t *testing.T) {
 	}
 }
 
+// A process that ends while its tables are verified does not refute them.
+func TestVerifyEnded(t *testing.T) {
+	f := provable(nil, false)
+	tables := f.supposed(t)
+	tables.Verify()
+	before := tables.Evidence()
+	tables.v.r = unreadable{}
+	for range 2 * maxContradictions {
+		tables.Verify()
+	}
+	expect.True(t, tables.Evidence() == before && tables.Undecided(), "%v, then %v, undecided %v",
+		before, tables.Evidence(), tables.Undecided())
+}
+
+// unreadable is the memory of a process that has ended.
+type unreadable struct{}
+
+func (unreadable) ReadAt([]byte, uint64) bool { return false }
+
 func repeat(p *proof, e Evidence, n int) {
 	for range n {
 		p.decide(e)

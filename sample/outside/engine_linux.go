@@ -41,23 +41,22 @@ type Engine struct {
 	probe          string
 	threadListRead time.Time      // when the runtime's list of threads was read
 	threadListTime target.JobTime // of reading it
-	// minimum time between two readings of that list, which take long in processes with many threads
-	seekPause   time.Duration
-	swept       time.Time
-	lived       time.Time // when the process was last known to be the one that was opened
-	flushed     time.Time
-	objectsAt   time.Time // when the bounds of the managed heap were read for async callers
-	events      events.Events
-	heartbeat   *events.Heartbeat
-	cpuClock    sampler.Clock // in use
-	perf        perfClock
-	kernelTime  threads.Copies
-	inStretches threads.Copies
-	random      randomClock
-	timerEach   int64 // nanoseconds that a timer's sample of weight 1 represents
-	births      births
-	stretches   threads.Stretches
-	startup     *startup.Sampler // nil if nothing samples the process's start
+	seekPause      time.Duration  // between two readings of it: it may be long
+	swept          time.Time
+	lived          time.Time // when the process was last known to be the one that was opened
+	flushed        time.Time
+	objectsAt      time.Time // when the bounds of the managed heap were read for async callers
+	events         events.Events
+	heartbeat      *events.Heartbeat
+	cpuClock       sampler.Clock // in use
+	perf           perfClock
+	kernelTime     threads.Copies
+	inStretches    threads.Copies
+	random         randomClock
+	timerEach      int64 // nanoseconds that a timer's sample of weight 1 represents
+	births         births
+	stretches      threads.Stretches
+	startup        *startup.Sampler // nil if nothing samples the process's start
 
 	begins     bool       // the process is a command, and no other engine has sampled it
 	ranBefore  int64      // the process's clock when sampling began; 0 = sampled from its start, -1 = unknown
@@ -86,8 +85,7 @@ func New(pid, fd int, cfg sampler.Config, to io.Writer) (*Engine, error) {
 	e := &Engine{Base: sampler.New(pid, cfg, t, to), file: file, mem: mem, asked: asked, probe: cfg.Probe,
 		Table: threads.NewTable(pid), cpus: len(perfevent.CPUs())}
 	e.Base.Living, e.Base.Refresh = e.alive, e.refresh
-	e.Table.Name, e.Table.Came = e.name, e.came
-	e.Table.Gone = e.ended
+	e.Table.Name, e.Table.Came, e.Table.Gone = e.name, e.came, e.ended
 	e.legacy, e.real = file.Signals()
 	e.cpuClock = e.chooseClock()
 	e.begins = e.Config.Start.Began(pid) && !cfg.NoCPU
@@ -352,7 +350,8 @@ func (e *Engine) round() error {
 	e.decideTimers(now)
 	e.updateStretches(now)
 	e.silenceBirths(now)
-	if !e.Ready() {
+	ready := e.Ready()
+	if e.file.Hold(!ready || e.startup != nil); !ready {
 		e.Due = 0 // the tables may be verified at any moment
 	}
 	if now.Sub(e.swept) > e.sweepEvery() {

@@ -385,7 +385,20 @@ func (f *File) UseRealTime() bool {
 func (f *File) Chained() bool { return atomic.LoadUint32(&f.h.chained) == 1 }
 
 // End makes the first thread that takes one of our signals restore everything.
-func (f *File) End() { atomic.StoreUint32(&f.h.ending, 1) }
+func (f *File) End() {
+	f.Hold(false)
+	atomic.StoreUint32(&f.h.ending, 1)
+}
+
+// Hold sets whether the process waits, up to a second, when it exits: the tool holds samples that it can walk
+// only while the process lives.
+func (f *File) Hold(on bool) {
+	hold := uint32(0)
+	if on {
+		hold = 1
+	}
+	atomic.StoreUint32(&f.h.hold, hold)
+}
 
 // Left reports whether the probe has restored everything.
 func (f *File) Left() bool { return atomic.LoadUint32(&f.h.left) == left }

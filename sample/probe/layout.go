@@ -174,6 +174,7 @@ type header struct {
 	code         uint64
 	codeSize     uint64
 	suspended    uint32
+	hold         uint32
 }
 
 // rule mirrors struct sw_rule.

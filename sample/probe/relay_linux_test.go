@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -114,4 +115,45 @@ func TestRelayOfMasks(t *testing.T) {
 	h.relay = 0
 	_, left := (&File{reader: reader{h: &h}}).Relay(bit(23))
 	expect.True(t, !left, "there is no relay")
+}
+
+// A process that exits waits, up to a second, while the tool holds samples that it cannot walk yet, and no
+// longer; not at all if the tool is dead. Each step of the wait is a voluntary switch.
+func TestExitHeld(t *testing.T) {
+	t.Parallel()
+	const steps = 1000
+	for _, c := range []struct {
+		name     string
+		tool     func(f *File)
+		held     bool
+		switches int64 // at least, if held; at most, otherwise
+	}{
+		{"for a second", func(*File) {}, true, steps},
+		{"until released", func(f *File) { time.Sleep(100 * time.Millisecond); f.Hold(false) }, true, 10},
+		{"not", func(f *File) { f.Hold(false) }, false, steps / 2},
+		{"by an ending recording", (*File).End, false, steps / 2},
+		{"by a dead tool", func(f *File) { f.SetSilence(0) }, false, steps / 2},
+	} {
+		r, _ := startFaults(t)
+		stop := func() {}
+		if c.name == "by a dead tool" {
+			r.f.Beat()
+		} else {
+			stop = r.f.beating()
+		}
+		if c.held {
+			r.in.Close()
+			c.tool(r.f)
+		} else {
+			c.tool(r.f)
+			r.in.Close()
+		}
+		must.Do(t, r.cmd.Wait())
+		stop()
+		n := r.cmd.ProcessState.SysUsage().(*syscall.Rusage).Nvcsw
+		expect.True(t, c.held == (n >= c.switches), "%s: %d switches", c.name, n)
+		if c.name == "until released" {
+			expect.True(t, n < steps, "%s: %d switches", c.name, n)
+		}
+	}
 }

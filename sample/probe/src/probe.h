@@ -155,6 +155,7 @@ struct sw_header {
 	uint64_t code;          /* the lowest return address that has a rule, and how far the others are above it */
 	uint64_t code_size;
 	uint32_t suspended;     /* Windows: the thread that the client's helper has suspended, 0 = none */
+	uint32_t hold;          /* 1: an exit waits, since the tool cannot walk its samples yet */
 };
 
 /* How an object of a type leads to the next object of its chain. The chain continues at one of the words of the
@@ -313,6 +314,7 @@ SW_AT(sw_header, chained, 420);
 SW_AT(sw_header, code, 424);
 SW_AT(sw_header, code_size, 432);
 SW_AT(sw_header, suspended, 440);
+SW_AT(sw_header, hold, 444);
 SW_AT(sw_rule, table, 0);
 SW_AT(sw_rule, rule, 8);
 SW_AT(sw_slot, tid, 0);

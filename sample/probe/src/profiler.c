@@ -62,20 +62,39 @@ static hresult attach(void *self, void *info, const char *data, uint32_t size)
 	return i > 0 ? begin(self, path, info) : CANCEL_ACTIVATION;
 }
 
+enum { STEPS = 1000 }; /* a second */
+
+static void wait_a_step(void)
+{
+	int64_t step[2] = {0, 1000000};
+	sys3(NR_nanosleep, P(step), 0, 0);
+}
+
+static int tool_lives(struct sw_header *h) { return now() - h->heartbeat <= h->stale; }
+
 /* shut_down lets the tool walk what is still in the ring, for which it needs this process. The wait ends after
  * a second, or when the tool is dead. */
 static hresult shut_down(void *self)
 {
-	enum { STEP = 1000000, STEPS = 1000 };
-	int64_t step[2] = {0, STEP};
 	struct sw_header *h = sw_shared;
 	(void)self;
-	for (int i = 0; i < STEPS && h && h->session == 1; i++) {
-		if (__atomic_load_n(&h->tail, __ATOMIC_ACQUIRE) == __atomic_load_n(&h->head, __ATOMIC_ACQUIRE) || now() - h->heartbeat > h->stale)
+	for (int i = 0; i < STEPS && h && h->session == 1 && tool_lives(h); i++) {
+		if (__atomic_load_n(&h->tail, __ATOMIC_ACQUIRE) == __atomic_load_n(&h->head, __ATOMIC_ACQUIRE))
 			break;
-		sys3(NR_nanosleep, P(step), 0, 0);
+		wait_a_step();
 	}
 	return OK;
+}
+
+/* hold_exit runs when the process exits. It lets the tool verify the tables of a runtime that has just started,
+ * and walk the samples that it has of it. The wait ends as that of shut_down does. */
+static void __attribute__((destructor)) hold_exit(void)
+{
+	struct sw_header *h = sw_shared;
+	if (!h || h->pid != (uint32_t)sys3(NR_getpid, 0, 0, 0)) /* a child that has not called exec */
+		return;
+	for (int i = 0; i < STEPS && __atomic_load_n(&h->hold, __ATOMIC_RELAXED) && tool_lives(h); i++)
+		wait_a_step();
 }
 
 /* notification_only leaves the place of the main profiler to others. */

@@ -201,6 +201,7 @@ void sw_describe(struct sw_header *h)
 	h->tag |= 0x80000000u;
 	h->stale = STALE;
 	h->heartbeat = now();
+	h->hold = 1;
 	h->main_stack = main_stack();
 }
 
