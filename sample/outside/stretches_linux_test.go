@@ -121,32 +121,6 @@ func TestStretchedInKernel(t *testing.T) {
 	}
 }
 
-// No event counts what a thread with a timer, or one between stretches, has used since the last visit. If it
-// has ended, its samples tell, but the threads together have not used more than the process.
-func TestEndWithoutEvent(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		k       threads.Task
-		process uint64
-		want    uint64
-	}{
-		{"a timer", threads.Task{Timed: true}, 200, 130},
-		{"stretches", threads.Task{Stretched: true}, 200, 130},
-		{"more samples than time, by chance", threads.Task{Timed: true}, 110, 110},
-		{"the process's clock is older than the thread's", threads.Task{Timed: true}, 90, 100},
-		{"an event has counted nothing", threads.Task{Event: &fakeEvent{}}, 200, 100},
-	} {
-		e, _, _, _ := asking(t)
-		e.Ending, e.ranSince = true, c.process
-		k := &c.k
-		k.TID, k.Slot, k.Armed, k.Weighed = 9, -1, true, 90
-		k.Read(threads.Counters{Cpu: 100})
-		k.Weighed += 30
-		e.account(k, true)
-		expect.Equal(t, sentUsage(t, e, 9).CPUNanos, c.want, c.name)
-	}
-}
-
 // A thread whose stack cannot be walked from a copy gets its event back and keeps it.
 func TestUncopied(t *testing.T) {
 	e, k := stretching(t)

@@ -33,10 +33,10 @@ func (e *Engine) account(t *threads.Task, ended bool) {
 	}
 	t.Accounted = true
 	e.leaveStarted(t.TID)
-	spent := t.SpentToEnd()
-	if ended && e.ranSince > e.accounted+spent {
-		spent += min(t.SinceRead(), e.ranSince-e.accounted-spent)
+	if ended && t.Uncounted() && !e.alive() {
+		e.ShareRest(e.ranSince - min(e.accounted, e.ranSince))
 	}
+	spent := t.SpentToEnd()
 	if spent == 0 {
 		return
 	}

@@ -76,7 +76,8 @@ type Task struct {
 	AtSwitch     uint64    // the event's count when its phase began
 	Hits         uint64    // samples of processor time; with an event, since AtSwitch
 	Weighed      uint64    // processor time that its samples represent
-	readWeighed  uint64    // Weighed when its counters were last read
+	recent       uint64    // what it used between the last two readings of its counters
+	unread       uint64    // what it used after the last one, see ShareRest
 	Sampled      uint64    // its processor time at the last sample, for SinceSample
 	Accounted    bool      // its processor time has been sent
 
@@ -254,7 +255,8 @@ func (t *Task) Rested(gap merge.Gap, frames []wire.Frame) {
 
 // Read stores what the thread's counters are now.
 func (t *Task) Read(c Counters) {
-	t.Last, t.readWeighed = c, t.Weighed
+	t.recent = c.since(t.Last).Cpu
+	t.Last = c
 	if t.Event != nil {
 		if n, err := t.Event.Count(); err == nil {
 			t.Counted = n
@@ -278,11 +280,11 @@ func (t *Task) Period(usual int64) uint64 {
 	return p - p/part + 2*p/part*uint64(t.TID*golden>>16)>>16
 }
 
-// SpentToEnd adds to Spent what the thread's event has counted since the counters were last read. It works
-// after the thread's end, when the counters are gone. The event's earlier count is not used: it includes the
-// time that a hypervisor took from the thread, on a busy host up to as much again.
+// SpentToEnd adds to Spent what the thread has used since its counters were last read, as far as its event
+// has counted that. It works after the thread's end, when the counters are gone. The event's earlier count is
+// not used: it includes the time that a hypervisor took from the thread, on a busy host up to as much again.
 func (t *Task) SpentToEnd() uint64 {
-	spent := t.Spent()
+	spent := t.Spent() + t.unread
 	if t.Event != nil {
 		if n, err := t.Event.Count(); err == nil {
 			spent += n - min(n, t.Counted)
@@ -291,14 +293,9 @@ func (t *Task) SpentToEnd() uint64 {
 	return spent
 }
 
-// SinceRead estimates what a thread has used since its counters were last read, if no event counts that: with
-// a timer, and between stretches. It is what the samples since then represent.
-func (t *Task) SinceRead() uint64 {
-	if t.Event != nil || !t.Timed && !t.Stretched {
-		return 0
-	}
-	return t.Weighed - min(t.readWeighed, t.Weighed)
-}
+// Uncounted reports whether no event counts what the thread uses until its end: it has a CPU timer, or is
+// between two stretches.
+func (t *Task) Uncounted() bool { return t.Event == nil && (t.Timed || t.Stretched) }
 
 // SinceSample returns the thread's processor time since its last sample, from 1 to most, and notes it.
 func (t *Task) SinceSample(cpu, most uint64) uint64 {

@@ -25,6 +25,7 @@ type Table struct {
 	Listing uint64 // counts listings
 	links   uint64 // Kernel.links at the last listing; 0 = list at the next round
 	ran     int64  // the process's clock then
+	shared  bool   // ShareRest was called
 
 	Delayed uint64 // nanoseconds in which threads were ready to run without a processor; a lower bound
 
@@ -285,4 +286,25 @@ func (r *Table) LeaveOrder() []*Task {
 		return a.Last.Cpu > b.Last.Cpu
 	})
 	return tids
+}
+
+// ShareRest gives the threads of a process that has ended what it used after their counters were last read.
+// all is the time of the process without that of threads that ended before. Each thread that is Uncounted
+// gets a share like that of its last use. Further calls change nothing.
+func (t *Table) ShareRest(all uint64) {
+	if t.shared {
+		return
+	}
+	t.shared = true
+	var known, recent uint64
+	for _, k := range t.Tasks {
+		if known += k.SpentToEnd(); k.Uncounted() {
+			recent += k.recent
+		}
+	}
+	for _, k := range t.Tasks {
+		if all > known && k.Uncounted() && k.recent > 0 {
+			k.unread = uint64(float64(all-known) * float64(k.recent) / float64(recent))
+		}
+	}
 }

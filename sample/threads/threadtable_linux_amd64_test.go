@@ -282,3 +282,33 @@ func TestMissingInList(t *testing.T) {
 		t.Errorf("the helper stays: %d threads, gone %v", len(r.Tasks), *gone)
 	}
 }
+
+// What a process has used beyond its threads' known times belongs to the threads whose end no event counts.
+func TestShareRest(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		all  uint64
+		want [4]uint64 // with a timer, between stretches, with an event, without a clock
+	}{
+		{"a rest", 480, [4]uint64{160, 120, 100, 100}},
+		{"none", 400, [4]uint64{100, 100, 100, 100}},
+		{"the clock was read before the threads", 390, [4]uint64{100, 100, 100, 100}},
+	} {
+		table := Table{Tasks: map[uint32]*Task{1: {Timed: true}, 2: {Stretched: true},
+			3: {Event: noCount{}}, 4: {}}}
+		for tid, recent := range map[uint32]uint64{1: 60, 2: 20, 3: 50, 4: 50} {
+			table.Tasks[tid].Read(Counters{Cpu: 100 - recent})
+			table.Tasks[tid].Read(Counters{Cpu: 100})
+		}
+		for range 2 {
+			table.ShareRest(c.all)
+		}
+		for i, want := range c.want {
+			expect.Equal(t, table.Tasks[uint32(i+1)].SpentToEnd(), want, "%s: thread %d", c.name, i+1)
+		}
+	}
+}
+
+type noCount struct{ cpuEvent }
+
+func (noCount) Count() (uint64, error) { return 0, nil }
