@@ -243,6 +243,15 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
+// Outputs of an earlier recording stay if nothing was recorded, and the tool names them.
+func TestOlderOutputs(t *testing.T) {
+	opt, said := fakeRun(t, "silent")
+	must.Do(t, os.WriteFile(opt.Outputs[0].Path, []byte("older"), 0o600))
+	mustRun(t, opt)
+	expect.True(t, strings.Contains(said.String(), "not replaced, from an earlier recording: out.plain") &&
+		content(t, opt.Outputs[0].Path) == "older", "said %q", said)
+}
+
 // If only events were requested and none happened, the line reports that.
 func TestNoEvents(t *testing.T) {
 	p := inflow.New(7, "app")

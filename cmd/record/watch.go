@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -142,6 +144,9 @@ func (r *run) settle(hurried bool) {
 		if !r.srv.refusedToldWhy() {
 			r.opt.Say(r.neverConnected())
 		}
+		if older := olderOutputs(r.opt.Outputs); older != "" {
+			r.opt.Say("not replaced, from an earlier recording: " + older)
+		}
 		return
 	}
 	if hurried {
@@ -151,6 +156,17 @@ func (r *run) settle(hurried bool) {
 	if line := r.empty(); line != "" {
 		r.opt.Say(line)
 	}
+}
+
+// olderOutputs lists the outputs that exist although this recording has written none.
+func olderOutputs(outputs []options.Output) string {
+	var older []string
+	for _, o := range outputs {
+		if info, err := os.Stat(o.Path); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+			older = append(older, filepath.Base(o.Path))
+		}
+	}
+	return strings.Join(older, ", ")
 }
 
 // write builds the profile and saves the outputs; those that cannot be written twice (the standard output,

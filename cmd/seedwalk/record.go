@@ -277,6 +277,10 @@ func (f *recordFlags) run() int {
 	cli.ReportRefused(f.opt.Namer, screen.say)
 	var refusal *options.Refusal
 	if errors.As(err, &refusal) {
+		if refusal.Code == options.ExitUsage {
+			fmt.Fprintf(os.Stderr, "seedwalk record: %v; see seedwalk record --help\n", refusal)
+			return refusal.Code
+		}
 		screen.say(refusal.Error())
 		return refusal.Code
 	}

@@ -175,6 +175,9 @@ func runReport(args []string) int {
 		return cli.ExitUsage
 	}
 	if len(outputs) == 0 {
+		if len(q.Stacks) == 0 && len(p.Stacks) > 0 && !f.json {
+			return code // apply has printed what there is to select
+		}
 		return max(code, f.show(q))
 	}
 	return max(code, writeOutputs(q, outputs))
@@ -242,7 +245,7 @@ func (f *reportFlags) show(p *export.Profile) int {
 	} else {
 		err = export.WriteTop(cli.Stdout, p, f.top, opt)
 	}
-	if f.tree && err == nil {
+	if f.tree && err == nil && len(p.Stacks) > 0 {
 		fmt.Fprintln(cli.Stdout)
 		err = export.WriteTree(cli.Stdout, p, opt)
 	}

@@ -81,6 +81,14 @@ func TestReportPart(t *testing.T) {
 	}
 }
 
+// An empty selection is reported once, and no notes about the whole recording follow.
+func TestReportEmptySelection(t *testing.T) {
+	path, _ := recorded(t)
+	out, errOut, code, _ := tool(t, "report", "--tree", "--thread", "none", path)
+	expect.True(t, code == 0 && out == "" && strings.Count(errOut, "no samples") == 1,
+		"exit code %d, stdout %q, stderr %q", code, out, errOut)
+}
+
 // A truncated recording is shown up to its end, with the offset. Other files are refused.
 func TestReportBadInput(t *testing.T) {
 	path, _ := recorded(t)

@@ -23,7 +23,7 @@ const (
 var whys = [...]string{
 	"there is no such process",
 	"it has no diagnostics port: it is no .NET process (.NET Core 3.0 or later), it has not started its runtime yet, or DOTNET_EnableDiagnostics is 0",
-	"it may not be talked to; run seedwalk as the user of that process",
+	"it belongs to another user; run seedwalk as that user or as root",
 	"its diagnostics port does not answer",
 	"a signal has stopped it; kill -CONT continues it",
 	"it has ended and waits for its parent to take notice",

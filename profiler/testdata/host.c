@@ -64,8 +64,10 @@ int main(int argc, char **argv)
 	if (argc < 3)
 		die("usage: swhost RUNTIME_DIR APP [ARGS]");
 	char runtime[PATH_MAX], app[PATH_MAX], lib[PATH_MAX + 32];
-	if (!realpath(argv[1], runtime) || !realpath(argv[2], app))
-		die("no such file: %s or %s", argv[1], argv[2]);
+	if (!realpath(argv[1], runtime))
+		die("no such folder: %s", argv[1]);
+	if (!realpath(argv[2], app))
+		die("no such file: %s", argv[2]);
 	snprintf(lib, sizeof lib, "%s/libcoreclr.so", runtime);
 	void *clr = dlopen(lib, RTLD_NOW | RTLD_LOCAL);
 	if (!clr)

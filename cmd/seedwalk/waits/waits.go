@@ -71,9 +71,9 @@ Examples:
 
 Exit code: 0 success; 1 no wait could be seen (the trace has no wait events, or the runtime reports
 none), or the trace is damaged, cut off, or lost events, or the connection to the process failed:
-what could be read is shown; 2 wrong usage; 3 the file could not be opened, or the
-report could not be written. With a command: the command's own; 125 it could not be traced, 126 it
-could not be run, 127 it was not found.
+what could be read is shown; 2 wrong usage; 3 the file could not be opened, the process could not
+be reached, or the report could not be written. With a command: the command's own; 125 it could
+not be traced, 126 it could not be run, 127 it was not found.
 `
 
 // waitsFlags are the flags of waits.

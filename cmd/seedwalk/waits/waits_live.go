@@ -29,7 +29,7 @@ func (f *waitsFlags) attach(a *waits.Analysis) int {
 	c, err := diagnostics.Running(f.pid)
 	if err != nil {
 		waitsSay("%v", err)
-		return cli.ExitWrong
+		return cli.ExitUnreadable
 	}
 	ctx, stop := f.until(context.Background())
 	defer stop()
@@ -82,6 +82,11 @@ func (f *waitsFlags) watch(ctx context.Context, c *diagnostics.Client, a *waits.
 		}
 	}
 	name := fmt.Sprintf("process %d", c.PID)
+	var unreachable *diagnostics.FindError
+	if errors.As(err, &unreachable) && a.Trace.Frequency == 0 {
+		waitsSay("%v", unreachable)
+		return cli.ExitUnreadable
+	}
 	if err != nil && a.Ended == nil {
 		waitsSay("%s: %v", name, err)
 		if a.Trace.Frequency == 0 {
