@@ -25,14 +25,10 @@ var certain = map[string]bool{"wrong thread": true, "misaligned sp": true, "fore
 
 // shares are upper bounds of the results of a kind of damage, in percent of the bad contexts. A kind that is
 // not listed has 0 of each.
-//
-// The known fault: an old unmanaged frame below the seed returns to a word that is a possible address, but in
-// no module. The witness accepts it, because a module can be newer than the table.
 type shares struct {
 	twins     float64 // nothing distinguishes these contexts from good ones: see twin.go
 	unchecked float64 // wrong in worlds whose seeder has no unwind data of methods
 	deaths    float64 // of the CLR, by seeds that no witness has confirmed: see Damage.Confirmed
-	wrong     int     // number of seeds, not percent: KNOWN FAULT, the witnesses have confirmed them
 }
 
 var most = map[image.Arch]map[string]shares{
@@ -58,7 +54,7 @@ var most = map[image.Arch]map[string]shares{
 		"bit flip in fp":                   {twins: 0.1, unchecked: 0.2},
 		"bit flip in a preserved register": {twins: 0.1, unchecked: 0.1},
 		"bit flip in the stack's copy":     {twins: 0.3, unchecked: 1},
-		"stale context":                    {twins: 2, unchecked: 1, wrong: 1},
+		"stale context":                    {twins: 2, unchecked: 1},
 		"sp off by words":                  {twins: 1.5, unchecked: 1},
 		"ip in other unmanaged code":       {twins: 6, unchecked: 2.5},
 		"ip in a stub":                     {twins: 2.5, unchecked: 1},
@@ -87,8 +83,8 @@ func TestSeedModes(t *testing.T) {
 
 // Bad contexts of every kind: what is caught, and what comes of the rest. A third of the worlds has the
 // runtime's tables. In another third, the seeder learns managed code as it meets it. In both, every seed that
-// passes is a good one or that of a twin (known exceptions: shares.wrong), and none that the witnesses have
-// confirmed kills the CLR. The last third has neither.
+// passes is a good one or that of a twin, and none that the witnesses have confirmed kills the CLR. The last
+// third has neither.
 func TestBadSeeds(t *testing.T) {
 	if *world != 0 {
 		return
@@ -135,11 +131,7 @@ func (s *Sorts) check(t *testing.T, kind string, m shares, n uint64) {
 	s.atMost(t, kind+": twins", s.Twins, m.twins)
 	s.atMost(t, kind+": unchecked", s.Unchecked, m.unchecked)
 	s.atMost(t, kind+": deaths", s.Faults-s.Deaths, m.deaths)
-	expect.True(t, s.Wrong <= m.wrong, "%s: %d wrong seeds are confirmed, %d are known", kind, s.Wrong,
-		m.wrong)
-	if s.Wrong > 0 {
-		t.Logf("KNOWN FAULT: %s: %d wrong seeds are confirmed (see shares.wrong)", kind, s.Wrong)
-	}
+	expect.True(t, s.Wrong == 0, "%s: %d wrong seeds are confirmed", kind, s.Wrong)
 }
 
 func (s *Sorts) atMost(t *testing.T, what string, count int, percent float64) {

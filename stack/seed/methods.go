@@ -79,7 +79,8 @@ func (x *Witness) chained(s *unwind.State, above []unwind.Frame) bool {
 }
 
 // unmanaged walks the next block of unmanaged frames. ok is false if the block cannot be true. A doubtful
-// frame proves nothing about those below it, but a sure frame above it must return to a possible address.
+// frame proves nothing about those below it, but a sure frame above it must return to a possible address, and
+// on ARM64 with a frame pointer.
 func (x *Witness) unmanaged() (stop unwind.Stop, ok bool) {
 	for range longestChain {
 		r := x.w.Walk(&x.at, x.mem, x.b, x.out[:])
@@ -96,7 +97,7 @@ func (x *Witness) unmanaged() (stop unwind.Stop, ok bool) {
 		if n := len(sure); n < r.N {
 			f := &x.out[n]
 			return unwind.Limit, f.Trust != unwind.TrustOutside ||
-				x.plausible(f.IP, f.SP) && (n == 0 || x.returnsToUser(sure[n-1].SP, f))
+				x.plausible(f.IP, f.SP) && (x.regs.Arch != context.ArchARM64 || x.canPoint(f.FP, f.SP))
 		}
 		if !x.plausible(x.regs.IP(), x.regs.SP()) || x.breaks(r.Stop) {
 			return r.Stop, false
@@ -106,24 +107,6 @@ func (x *Witness) unmanaged() (stop unwind.Stop, ok bool) {
 		}
 	}
 	return unwind.Limit, true
-}
-
-// signedKernel is the bit of an address that a signature leaves as it is. It is clear for user code.
-const signedKernel = 1 << 55
-
-// returnsToUser reports whether user code can be at the return address of f, which the frame at sp has saved.
-// The walker removes all bits of a signature from a return address that Windows unwind data mark as signed.
-// Return addresses in managed code are not checked.
-func (x *Witness) returnsToUser(sp uint64, f *unwind.Frame) bool {
-	if x.regs.Arch != context.ArchARM64 {
-		return true
-	}
-	for at := sp; at < min(f.SP, sp+longestFrame); at += 8 {
-		if v, ok := x.mem.Word(at); ok && v<<16>>16 == f.IP && v&signedKernel != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // plausible is the same rule as for a seed.

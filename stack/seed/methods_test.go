@@ -175,25 +175,45 @@ func TestBelowStub(t *testing.T) {
 	}
 }
 
-// TestSignedReturn checks which saved words can be signed return addresses of user code.
-func TestSignedReturn(t *testing.T) {
-	const ra = 0x5678_9abc_def0
+// outside is a walker that finds one sure frame above a frame in no module.
+type outside struct {
+	unwind.Walker
+	ip, fp uint64
+}
+
+func (w *outside) Walk(s *unwind.State, _ *memory.Window, _ *unwind.Bounds,
+	out []unwind.Frame) unwind.Result {
+	out[0] = unwind.Frame{IP: s.Regs.IP(), SP: s.Regs.SP(), FP: s.Regs.FP(), Trust: unwind.TrustUnwindInfo}
+	out[1] = unwind.Frame{IP: w.ip, SP: sp + 128, FP: w.fp, Module: -1, Trust: unwind.TrustOutside}
+	return unwind.Result{N: 2, Stop: unwind.NoInfo}
+}
+
+// On ARM64, code in no module that unmanaged code returns to has a frame record. On both architectures, its
+// address is possible.
+func TestReturnOutside(t *testing.T) {
+	const code = 0x5678_9abc_def0
 	for _, c := range []struct {
-		word, at, end uint64 // end of the frame
-		want          bool
+		ip, fp     uint64
+		x64, arm64 bool
 	}{
-		{ra, sp + 8, sp + 32, true},
-		{0x2a<<56 | ra, sp + 8, sp + 32, true},
-		{0x2a<<56 | signedKernel | ra, sp + 8, sp + 32, false},
-		{0x2a<<56 | signedKernel | ra, sp + 32, sp + 32, true}, // another frame's
-		{0x2a<<56 | signedKernel | ra, sp + longestFrame, stackEnd, true},
+		{code, sp + 128, true, true},
+		{code, sp + 256, true, true},
+		{code, sp + 120, true, false},
+		{code, sp + 132, true, false},
+		{code, stackEnd, true, false},
+		{code, 0xe8d1_bfe5_eb93_14e8, true, false}, // a word of an old frame
+		{sp + 64, sp + 128, false, false},
 	} {
-		x := newScene(context.ArchARM64)
-		x.mem = memory.New(memory.Run{Addr: stackLow, Data: x.stack})
-		x.put(c.at, c.word)
-		x.Witness.regs.Arch = context.ArchARM64
-		got := x.returnsToUser(sp, &unwind.Frame{IP: ra, SP: c.end})
-		expect.Equal(t, got, c.want, "%#x at %#x, of a frame that ends at %#x", c.word, c.at, c.end)
+		for _, a := range context.Arches {
+			x := newScene(a)
+			x.Methods = &script{steps: []step{{ip: nativeAt + callAt, sp: sp + 64}}}
+			x.u = &outside{x.u, c.ip, c.fp}
+			want := c.x64
+			if a == context.ArchARM64 {
+				want = c.arm64
+			}
+			expect.Equal(t, x.confirmed(), want, "%v, at %#x, frame pointer %#x", a, c.ip, c.fp)
+		}
 	}
 }
 

@@ -155,11 +155,13 @@ func (x *Witness) hasRecord(r *context.Registers) bool {
 	if r.Arch != context.ArchARM64 {
 		return true
 	}
-	record := r.FP()
-	if record < r.SP() || record&7 != 0 || foreign(record, x.b) {
+	if !x.canPoint(r.FP(), r.SP()) {
 		return false
 	}
-	ra, ok := x.mem.Word(record + 8)
+	ra, ok := x.mem.Word(r.FP() + 8)
 	ra &= 1<<rulesOf[context.ArchARM64].ipBits - 1 // it may be signed
 	return !ok || x.returnsTo(r.Arch, ra) != nowhere
 }
+
+// canPoint reports whether a frame pointer can be the address of a record at or above sp.
+func (x *Witness) canPoint(fp, sp uint64) bool { return fp >= sp && fp&7 == 0 && !foreign(fp, x.b) }
