@@ -114,21 +114,22 @@ func (s CaptureStatus) String() string {
 // Capture holds the data of one interrupted thread: registers, a bounded copy of its stack, and the report of
 // DoStackSnapshot. The Runtime preallocates all storage; it is valid until the slot is reused.
 type Capture struct {
-	Thread    Thread
-	Status    CaptureStatus
-	Truncated bool // the stack is larger than the slot; its outer end is missing
-	Regs      context.Registers
-	Stack     memory.Run
-	Below     memory.Run        // on the thread's own stack, if Stack is an alternate one
-	Seed      context.Registers // the registers of the top-most managed frame, if Seeded
-	Seeded    bool              // the seed was passed to DoStackSnapshot
-	Result    HRESULT           // of DoStackSnapshot
-	Frames    []SnapshotFrame
-	Full      bool   // Frames had no room for every callback
-	Loading   bool   // the thread is in the system's loader: DoStackSnapshot was not called
-	Broken    bool   // the thread was resumed during the walk, because it had been suspended too long
-	Loads     uint64 // the loader's count of changes when the registers were captured; 0: not counted
-	Wake      Wake   // whether the end of the suspension woke the thread
+	Thread     Thread
+	Status     CaptureStatus
+	Truncated  bool // the stack is larger than the slot; its outer end is missing
+	Regs       context.Registers
+	Stack      memory.Run
+	Below      memory.Run        // on the thread's own stack, if Stack is an alternate one
+	Seed       context.Registers // the registers of the top-most managed frame, if Seeded
+	Seeded     bool              // the seed was passed to DoStackSnapshot
+	Result     HRESULT           // of DoStackSnapshot
+	Frames     []SnapshotFrame
+	Full       bool   // Frames had no room for every callback
+	Redirected bool   // the runtime redirected the thread: a seeder checks a managed ip on top too
+	Loading    bool   // the thread is in the system's loader: DoStackSnapshot was not called
+	Broken     bool   // the thread was resumed during the walk, because it had been suspended too long
+	Loads      uint64 // the loader's count of changes when the registers were captured; 0: not counted
+	Wake       Wake   // whether the end of the suspension woke the thread
 }
 
 // Wake is whether the end of the suspension wakes a waiting thread.

@@ -161,6 +161,9 @@ func (d *Damage) to(w *sim.World, rng *rand.Rand) {
 // Seed implements snapshot.Seeder: the true context is made bad, walked, and put
 // back.
 func (d *Damage) Seed(c *clr.Capture) seed.Verdict {
+	if c.Redirected {
+		return d.inner.Seed(c) // the registers are those of a capture that was made bad before
+	}
 	for _, t := range d.w.Threads() {
 		if t.ID == c.Thread.ID {
 			d.t = t
@@ -244,10 +247,9 @@ func (d *Damage) compare(c *clr.Capture, truth []machine.Frame) {
 	s.Harmless++
 }
 
-// Confirmed reports whether the witnesses have confirmed the last seed. A managed context that is passed
-// because the thread was redirected after its capture has no witness. In worlds without unwind data of
+// Confirmed reports whether the witnesses have confirmed the last seed. In worlds without unwind data of
 // methods, the walk is the only one.
-func (d *Damage) Confirmed() bool { return d.checks() && d.verdict == seed.Found }
+func (d *Damage) Confirmed() bool { return d.checks() && d.verdict.Usable() }
 
 // checks reports whether the seeder has the unwind data of methods.
 func (d *Damage) checks() bool { return d.w.SeedTables || d.w.SeedLearns }

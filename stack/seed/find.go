@@ -26,7 +26,8 @@ func Find(p *managed.Specials, w unwind.Walker, s *unwind.State, mem *memory.Win
 	r := w.Walk(s, mem, b, out)
 	o := Outcome{Stop: r.Stop, Frames: r.N}
 	o.Verdict = judge(p, &o, top, s, b, out[:r.N])
-	if o.Verdict == Found && by != nil && !by.confirms(w, p, s, mem, b, out[:r.N]) {
+	if by != nil && (o.Verdict == Found || o.Verdict == NotNeeded && by.Top) &&
+		!by.confirms(w, p, s, mem, b, out[:r.N]) {
 		o.Verdict = Unsafe
 	}
 	o.Loading = p.Loading(top.ip, out[:r.N])

@@ -56,7 +56,7 @@ func (x *Witness) chained(s *unwind.State, above []unwind.Frame) bool {
 		switch stop := x.Methods.Caller(&x.at, x.mem, x.b); {
 		case stop == unwind.BadInfo && depth > 0:
 			return true // an interrupted frame further down can look like a caller's
-		case stop == unwind.NoInfo && x.Strict && called:
+		case stop == unwind.NoInfo && x.Strict && !x.Top && called:
 			x.missed = true
 			return false // the walk is the only witness of this seed so far
 		case stop != unwind.StopNone:

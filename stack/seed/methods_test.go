@@ -112,6 +112,33 @@ func TestStrict(t *testing.T) {
 	}
 }
 
+// A method on top is checked on request. If one of its callers is unknown, that is no contradiction.
+func TestTop(t *testing.T) {
+	for _, a := range context.Arches {
+		for _, c := range []struct {
+			top  bool
+			stop unwind.Stop
+			want Verdict
+		}{
+			{true, unwind.BadInfo, Unsafe},
+			{true, unwind.NoInfo, NotNeeded},
+			{false, unwind.BadInfo, NotNeeded},
+		} {
+			x := newScene(a)
+			x.Methods = &script{steps: []step{{ip: methodAt + 0x200, sp: sp + 64}, {stop: c.stop}}}
+			if c.stop == unwind.BadInfo {
+				x.Methods = &script{steps: []step{{stop: c.stop}}}
+			}
+			x.put(sp+64+24, methodAt+0x100) // the caller's frame record
+			x.Top, x.Strict, x.s.Exact = c.top, true, true
+			x.regs.SetFP(0) // a prolog has no record yet
+			o := Find(&x.p, x.u, &x.s, memory.New(memory.Run{Addr: stackLow, Data: x.stack}), &x.bounds,
+				make([]unwind.Frame, 8), &x.Witness)
+			expect.Equal(t, o.Verdict, c.want, "%v, top %v, %v", a, c.top, c.stop)
+		}
+	}
+}
+
 // On ARM64, the caller of a method has a frame record, also if the runtime has replaced its address.
 func TestCallersRecord(t *testing.T) {
 	for _, ip := range []uint64{methodAt + 0x200, nativeAt + functAt, nativeAt + callAt} {

@@ -25,10 +25,11 @@
 // frame of any size. The same registers and words occur on the stack of a thread that is
 // hijacked now, so a rule that refuses the old frame also refuses that thread's seed. A
 // witness can only require that such a frame was called, and on ARM64 that its caller has a
-// frame record. An interrupted ip in managed code has no witness either: whether an
-// instruction begins there depends on the code from the method's start, which is not known while
-// the thread is suspended. Package snapshot passes such an ip only if the runtime redirected
-// the thread after its capture. A second capture must then confirm all other registers.
+// frame record. An interrupted ip in managed code has one weak witness: by the unwind data
+// of its method, the callers must be possible. Whether an instruction begins there depends on the code
+// from the method's start, which is not known while the thread is suspended. Package snapshot
+// passes such an ip only if the runtime redirected the thread after its capture. A second
+// capture must then confirm all other registers, and Witness.Top the callers.
 package seed
 
 import (

@@ -21,6 +21,9 @@ type Witness struct {
 	// it where Methods is a Learner and refused samples are repeated.
 	Strict bool
 
+	// Top checks a method on top too: its callers, by Methods. Unknown ones are accepted.
+	Top bool
+
 	w    unwind.Walker
 	t    *module.Table
 	p    *managed.Specials
@@ -42,7 +45,7 @@ func (x *Witness) confirms(w unwind.Walker, p *managed.Specials, s *unwind.State
 	b *unwind.Bounds, frames []unwind.Frame) bool {
 	x.w, x.t, x.p, x.mem, x.b = w, w.Table(), p, mem, b
 	ok := s.Regs.SP() >= mem.Hot().Addr && x.called(s.Regs.Arch, frames) &&
-		(s.Exact || !x.dead(s.Regs.FP(), s.Regs.SP())) && x.recorded(s, frames) &&
+		(s.Exact || !x.dead(s.Regs.FP(), s.Regs.SP())) && (len(frames) == 0 || x.recorded(s, frames)) &&
 		x.chained(s, frames)
 	x.w, x.t, x.p, x.mem, x.b, x.info = nil, nil, nil, nil, nil, pearm64.Info{} // the caller owns them
 	return ok

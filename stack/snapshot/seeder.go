@@ -52,6 +52,7 @@ func (s *WalkSeeder) Seed(c *clr.Capture) seed.Verdict {
 	s.bounds = unwind.Bounds{Low: c.Thread.StackLow, High: c.Thread.StackHigh}
 	c.Seed.Copy(&c.Regs)
 	s.at = unwind.Interrupted(&c.Seed)
+	s.witness.Top = c.Redirected
 	o := seed.Find(s.specials, s.w, &s.at, &s.mem, &s.bounds, s.frames[:], &s.witness)
 	s.at.Regs = nil // the caller owns the capture
 	c.Loading = o.Loading

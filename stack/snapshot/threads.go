@@ -195,5 +195,6 @@ func (s *ThreadSampler) redirected(c *clr.Capture) bool {
 		c.Stack = memory.Run{}
 		return false
 	}
-	return stubbed
+	now.Redirected = true
+	return stubbed && s.seeder.Seed(now) != seed.Unsafe
 }

@@ -273,6 +273,26 @@ func TestRedirectedSeed(t *testing.T) {
 	}
 }
 
+// contradicted is a stub whose witnesses refuse the method on top.
+type contradicted struct{ stub }
+
+func (v *contradicted) Seed(c *clr.Capture) seed.Verdict {
+	if c.Redirected {
+		return seed.Unsafe
+	}
+	return v.stub.Seed(c)
+}
+
+// A method on top is passed only if no witness contradicts it.
+func TestRedirectedContradicted(t *testing.T) {
+	rt := at{windows: windows{frames: 1, results: results(clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, 0)},
+		ips: []uint64{1, 2}, rax: []uint64{7, 7}}
+	s := NewThreads(&rt, &contradicted{stub{seed.StubOnTop, 0}})
+	s.Prime(threads(1))
+	s.once(threads(1)[0], new(ThreadOutcome))
+	expect.True(t, !s.Capture.Seeded, "a contradicted seed is passed")
+}
+
 // Between gets each capture after its suspension.
 func TestBetween(t *testing.T) {
 	rt := windows{results: results(clr.E_FAIL, 0), frames: 1}

@@ -124,6 +124,8 @@ func threadFaults() []Fault {
 		in("redirect-replaced", "the second look replaces the first", "now := &s.again", "now := c"),
 		in("redirect-anywhere", "any other ip counts as the stub",
 			"return stubbed", "return stubbed || true"),
+		in("redirect-contradicted", "a method that the witnesses contradict is passed",
+			" && s.seeder.Seed(now) != seed.Unsafe", ""),
 		in("redirect-moved", "a thread that was moved counts as redirected",
 			"if !now.Regs.Equal(&c.Seed) {", "if false {"),
 		in("redirect-moved-stack", "the stack of a thread that was moved is kept",
