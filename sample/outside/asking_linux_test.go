@@ -592,3 +592,72 @@ func TestDrawTimed(t *testing.T) {
 	e.drawAll(0)
 	expect.True(t, !e.Tasks[timed].Drawn.Open && e.Tasks[other].Drawn.Open, "the wrong threads were asked")
 }
+
+// While a request is unanswered, the answer to an earlier one does not count. A refusal is counted once.
+func TestRefusedTimer(t *testing.T) {
+	e, mem, _, dir := asking(t)
+	tid := threadOf(t)
+	describe(t, dir, tid, masks(0, 0))
+	k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Armed: true}
+	must.True(t, e.slotOf(k), "no slot")
+	mem.set(k.Slot, slotError, uint32(unix.EAGAIN))
+	mem.set(k.Slot, slotAsk, 1)
+	expect.True(t, e.lacksTimer(k) && e.Stats.Refused == 0, "not answered: %+v", *k)
+	expect.True(t, !k.Armed, "armed without a timer")
+	for range 2 {
+		mem.set(k.Slot, slotAnswered, mem.get(k.Slot, slotAsk))
+		expect.True(t, !e.lacksTimer(k) && e.Stats.Refused == 1, "refused %d times", e.Stats.Refused)
+	}
+}
+
+// A thread without samples is asked after some periods, or some ticks if they are longer, and then only after
+// as many again. It is asked sooner if it has not answered.
+func TestSilentPeriods(t *testing.T) {
+	const unit = threads.SlowTick
+	for _, c := range []struct {
+		period  int64
+		waiting bool
+		used    []uint64
+		asked   uint64
+	}{
+		{1e6, false, []uint64{maxQuiet * unit}, 0},
+		{1e6, false, []uint64{maxQuiet * unit, 1}, 1},
+		{1e6, false, []uint64{maxQuiet*unit + 1, 1}, 1},
+		{1e6, false, []uint64{maxQuiet*unit + 1, maxQuiet*unit + 1}, 2},
+		{1e6, true, []uint64{fewQuiet * unit}, 0},
+		{1e6, true, []uint64{fewQuiet*unit + 1}, 1},
+		{2 * unit, false, []uint64{maxQuiet*unit + 1}, 0},
+	} {
+		e, mem, _, dir := asking(t)
+		e.Period = c.period
+		tid := threadOf(t)
+		describe(t, dir, tid, masks(0, 0))
+		k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Armed: true}
+		must.True(t, e.slotOf(k), "no slot")
+		if c.waiting {
+			mem.set(k.Slot, slotAsk, 1)
+		}
+		for _, used := range c.used {
+			e.silent(k, used)
+			if !c.waiting {
+				mem.set(k.Slot, slotAnswered, mem.get(k.Slot, slotAsk))
+			}
+		}
+		expect.Equal(t, e.Stats.Asked, c.asked, "%+v", c)
+	}
+}
+
+// If the kernel cannot queue a signal, the thread can be asked later.
+func TestFullQueue(t *testing.T) {
+	e, _, _, dir := asking(t)
+	tid := threadOf(t)
+	describe(t, dir, tid, masks(0, 0))
+	var limit unix.Rlimit
+	must.Do(t, unix.Getrlimit(unix.RLIMIT_SIGPENDING, &limit))
+	none := unix.Rlimit{Max: limit.Max}
+	must.Do(t, unix.Setrlimit(unix.RLIMIT_SIGPENDING, &none))
+	e.legacy = 0
+	got := e.ask(&threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Thread: 1}, probe.OpSample)
+	must.Do(t, unix.Setrlimit(unix.RLIMIT_SIGPENDING, &limit))
+	expect.True(t, got == later && e.Stats.Unsent == 1, "%v, %d unsent", got, e.Stats.Unsent)
+}

@@ -175,9 +175,10 @@ func TestDrawResting(t *testing.T) {
 // A thread that takes the place of one that has ended is found and asked at the next moment.
 func TestDrawReplaced(t *testing.T) {
 	running := contents(t, "1 (thread) R 1")
-	for range 1000 {
+	replaced := func(t *testing.T) (tried bool) {
 		first, end := endingThread()
 		e, _ := drawing(t, nil)
+		defer e.Kernel.Close(e.Tasks)
 		e.List(time.Now(), 0)
 		k := e.Tasks[first]
 		k.Armed = true
@@ -188,18 +189,23 @@ func TestDrawReplaced(t *testing.T) {
 		}
 		second := threadOf(t)
 		if linksOf(t) != before || e.Tasks[second] != nil { // Go has started or used another thread
-			continue
+			return false
 		}
 		e.Came = func(k *threads.Task) {
 			if k.TID == second {
-				k.Armed, k.StateFile = true, running+1
+				k.Armed, k.StateFile = true, must.Get(unix.Dup(running))(t)+1
 			}
 		}
 		e.drawAll(0)
 		if k := e.Tasks[second]; k == nil || !k.Drawn.Open || e.Tasks[first] != nil {
 			t.Errorf("the new thread was not asked: %+v", k)
 		}
-		return
+		return true
+	}
+	for i, tried := 0, false; i < 20000; i++ { // each closes its files
+		if t.Run("", func(t *testing.T) { tried = replaced(t) }); tried || t.Failed() {
+			return
+		}
 	}
 	t.Error("the number of threads never stayed the same")
 }

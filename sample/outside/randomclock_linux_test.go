@@ -122,6 +122,11 @@ func TestNextDraw(t *testing.T) {
 			short++
 		}
 	}
+	e.Period = 1e9 // longer than Longest
+	for range 1000 {
+		d := e.nextDraw()
+		must.True(t, d >= 0 && d <= threads.Longest, "%v of a long period", d)
+	}
 	mean := sum / n
 	expect.True(t, mean >= 980*time.Microsecond && mean <= 1020*time.Microsecond, "a mean of %v", mean)
 	if short < n/100*8 || short > n/100*11 { // 1 - exp(-0.1) = 9.5 %
