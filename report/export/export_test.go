@@ -215,6 +215,15 @@ func TestDoubtfulStaysApart(t *testing.T) {
 	expect.Equal(t, string(written(t, WriteFolded, p)), "f 3\nf [doubtful] 2\n", "folded")
 }
 
+// CPU time without samples counts as at least one sample.
+func TestFoldedShortTime(t *testing.T) {
+	p := &Profile{Frames: []Frame{{Name: "f", ModuleIndex: -1}, {Name: "g", ModuleIndex: -1}},
+		Threads: []Thread{{1, "t"}},
+		Stacks: []Stack{{Frames: []int32{0}, Count: 3, Complete: true},
+			{Frames: []int32{1}, CPUNanos: 5, Complete: true}}}
+	expect.Equal(t, string(written(t, WriteFolded, p)), "f 3\ng 1\n", "folded")
+}
+
 type failingWriter struct{ left int }
 
 var errFull = errors.New("disk full")

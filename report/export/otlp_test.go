@@ -13,6 +13,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // otlpReader builds the reader by OpenTelemetry's own types. It is a module of its own.
@@ -182,4 +183,17 @@ func TestFrameTypes(t *testing.T) {
 		notCode := c == ClassGap || c == ClassType || c == ClassUnsampled
 		expect.Equal(t, otlpFrameTypes[c] == "", notCode, "class %v: frame type %q", c, otlpFrameTypes[c])
 	}
+}
+
+// The samples of a stack divide its CPU time without a rest.
+func TestOTLPDividesAll(t *testing.T) {
+	p := &Profile{Frames: []Frame{{Name: "f", ModuleIndex: -1}}, Threads: []Thread{{1, "t"}},
+		Stacks: []Stack{{Frames: []int32{0}, Count: 3, CPUNanos: 10, CPUCount: 3, Complete: true}}}
+	for i := range int64(3) {
+		p.Samples = append(p.Samples, Sample{At: 1000 + i, CPU: true})
+	}
+	d := must.Get(otlpData(p))(t)
+	s := d.Resources[0].Scopes[0].Profiles[0].Samples
+	must.True(t, len(s) == 1, "%+v", s)
+	expect.Equal(t, fmt.Sprint(s[0].Values, len(s[0].Times)), "[3 3 4] 3")
 }

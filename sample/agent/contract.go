@@ -84,8 +84,8 @@ func (c *Contracts) Find(table *module.Table) {
 // their numbers.
 func (c *Contracts) Forget() { clear(c.tried) }
 
-// Learn verifies the layout of the tables with a report of DoStackSnapshot. It passes the
-// tables to the merger, or withdraws them.
+// Learn verifies the layout of the tables with a report of DoStackSnapshot, and then passes the tables to the
+// merger. Verified tables are never refuted.
 func (c *Contracts) Learn(to *merge.Merger, s *clr.Capture) {
 	if c.tables == nil {
 		return
@@ -95,11 +95,7 @@ func (c *Contracts) Learn(to *merge.Merger, s *clr.Capture) {
 			c.tables.Confirm(f.IP, uint64(f.Function))
 		}
 	}
-	switch {
-	case c.tables.Refuted() && c.inUse:
-		to.SetManaged(nil)
-		c.inUse = false
-	case c.tables.Proven() && !c.inUse:
+	if c.tables.Proven() && !c.inUse {
 		to.SetManaged(c.steps)
 		c.inUse = true
 	}

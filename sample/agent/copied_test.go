@@ -57,12 +57,14 @@ func TestCopiesCostNoTime(t *testing.T) {
 	var times []uint64
 	use := func(s *Stack) { times = append(times, s.CPU) }
 	a.Once(0, use)
+	f.cpu = 100
+	a.Once(0, use)
 	for _, cpu := range []uint64{300, 500, 900} {
 		f.cpu = cpu
 		a.Copied(&pool{world, []bool{true}}, use)
 	}
 	a.Once(0, use)
-	want := []uint64{0, 0, 0, 0, 900}
+	want := []uint64{0, 100, 0, 0, 0, 800}
 	expect.True(t, slices.Equal(times, want), "processor times %v, want %v", times, want)
 }
 
