@@ -6,7 +6,9 @@ import (
 	"strings"
 	"unicode/utf16"
 
+	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/clr/objects"
+	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -55,14 +57,26 @@ func (s *Process) causes(types *objects.Types, at uint64) (out []Exception) {
 	if !ok1 || !ok2 {
 		return nil
 	}
-	for ; len(out) < maxCauses; at = word(at + uint64(inner)) {
+	return chain(at, func(at uint64) (e Exception, next uint64, ok bool) {
 		typ := types.Of(word(at) &^ 7)
-		if at&7 != 0 || !typ.Is("System.Exception") {
+		if !typ.Is("System.Exception") {
+			return e, 0, false
+		}
+		e.Type = fullName(typ.Name, s.target.Names.TypeOf(typ.Table))
+		e.Message, e.Cut = text(s.target.Mem, d, word(at+uint64(message)))
+		return e, word(at + uint64(inner)), true
+	})
+}
+
+// chain reads the exception at an address and then each inner exception, at most maxCauses. read returns the
+// address of the inner one.
+func chain(at uint64, read func(at uint64) (e Exception, inner uint64, ok bool)) (out []Exception) {
+	for len(out) < maxCauses && at&7 == 0 {
+		e, inner, ok := read(at)
+		if !ok {
 			break
 		}
-		e := Exception{Type: fullName(typ.Name, s.target.Names.TypeOf(typ.Table))}
-		e.Message, e.Cut = s.text(word(at + uint64(message)))
-		out = append(out, e)
+		out, at = append(out, e), inner
 	}
 	return out
 }
@@ -78,17 +92,16 @@ func fullName(meta, short string) string {
 }
 
 // text reads the beginning of a managed string, "" if it is null or unreadable.
-func (s *Process) text(at uint64) (text string, cut bool) {
-	d := s.target.Tables.Descriptor()
+func text(mem live.Memory, d *contract.Descriptor, at uint64) (text string, cut bool) {
 	length, ok1 := d.Offset("String", "m_StringLength")
 	first, ok2 := d.Offset("String", "m_FirstChar")
 	var count [4]byte
-	if at == 0 || !ok1 || !ok2 || !s.target.Mem.ReadAt(count[:], at+uint64(length)) {
+	if at == 0 || !ok1 || !ok2 || !mem.ReadAt(count[:], at+uint64(length)) {
 		return "", false
 	}
 	n := binary.LittleEndian.Uint32(count[:])
 	b := make([]byte, 2*min(n, maxMessage))
-	b = b[:s.target.Mem.ReadSome(b, at+uint64(first))]
+	b = b[:mem.ReadSome(b, at+uint64(first))]
 	var units []uint16
 	for ; len(b) >= 2; b = b[2:] {
 		units = append(units, binary.LittleEndian.Uint16(b))
