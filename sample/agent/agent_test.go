@@ -323,3 +323,19 @@ func TestGarbageBetweenSuspensions(t *testing.T) {
 		t.Errorf("%d collections, %d of them while a thread was suspended", n, f.inWindow)
 	}
 }
+
+// list is a naming.Names with one method.
+type list struct{ naming.Method }
+
+func (l *list) Desc(uint64) (naming.Method, bool) { return l.Method, true }
+
+// The runtime's tables give a method its type arguments only if they have the same method.
+func TestInstance(t *testing.T) {
+	full := naming.Method{MethodName: demangle.MethodName{Name: "List.Add", TypeArgs: []string{"int"}}}
+	c := Contracts{inUse: true, names: &list{full}}
+	for name, want := range map[string]int{"List.Add": 1, "List.Remove": 0} {
+		m := demangle.MethodName{Name: name}
+		c.instance(&naming.Images{}, 1, &m)
+		expect.True(t, m.Name == name && len(m.TypeArgs) == want, "%s: %+v", name, m)
+	}
+}

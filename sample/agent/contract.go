@@ -26,7 +26,9 @@ type Contracts struct {
 	steps  *managed.Tables // over tables
 	tried  map[uint32]bool
 	inUse  bool // the merger uses the tables
-	names  *naming.Names
+	names  interface {
+		Desc(desc uint64) (naming.Method, bool)
+	}
 }
 
 // instance returns the type arguments of a method. The method's FunctionID is the

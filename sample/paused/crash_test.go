@@ -48,7 +48,7 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// start is memory of which only the beginning is readable.
+// start is memory that ends early.
 type start []byte
 
 func (m start) ReadAt(p []byte, at uint64) bool { return m.ReadSome(p, at) == len(p) }
@@ -75,6 +75,7 @@ func TestText(t *testing.T) {
 		{make(start, 64), 0, "", false},
 	} {
 		got, cut := text(c.mem, d, c.at)
-		expect.True(t, got == c.want && cut == c.cut, "%.20q, cut %v; want %.20q, %v", got, cut, c.want, c.cut)
+		expect.True(t, got == c.want && cut == c.cut, "%.20q, cut %v; want %.20q, %v", got, cut, c.want,
+			c.cut)
 	}
 }
