@@ -39,7 +39,10 @@ func (t *Tables) LearnMissed() bool {
 // learn copies the unwind data of the method at a return address.
 func (t *Tables) learn(ra uint64) {
 	fn, stop := t.find(unwind.ReturnAddress(ra))
-	if stop != unwind.StopNone || fn.Kind != Method || fn.learned {
+	if stop != unwind.StopNone || fn.Kind != Method {
+		return
+	}
+	if fn.used = true; fn.learned {
 		return
 	}
 	fn.learned, fn.called = true, t.followsCall(ra)
@@ -68,6 +71,7 @@ func (t *Tables) Caller(s *unwind.State, mem *memory.Window, b *unwind.Bounds) u
 	case !fn.called:
 		return unwind.BadInfo
 	}
+	fn.used = true
 	stop := t.Step(s, mem, b, &t.left)
 	if stop == unwind.StopNone && s.Regs.SP()-sp < fn.least {
 		return unwind.NoProgress

@@ -67,6 +67,51 @@ func TestLearnMissed(t *testing.T) {
 	expect.Equal(t, tables.Caller(at(nativeAt+64, false), mem, nil), unwind.NoInfo, "after Forget")
 }
 
+// Renew keeps what is used, if its code is still the same, and drops the rest.
+func TestRenew(t *testing.T) {
+	const ra = codeAt + 0x20
+	const small, large = nativeAt + 32, nativeAt + 64 // the callers of frames of 48 and 136 bytes
+	for _, c := range []struct {
+		name   string
+		then   func(p *process)
+		stop   unwind.Stop
+		caller uint64
+	}{
+		{"unchanged", func(*process) {}, unwind.StopNone, small},
+		{"a larger frame now", func(p *process) { p.blocks[infoAt] = []byte{1, 4, 1, 0, 4, 0xf2, 0, 0} },
+			unwind.StopNone, large},
+		{"without a call now", func(p *process) { p.blocks[codeAt][0x20-5] = 0x90 }, unwind.BadInfo, 0},
+		{"gone", func(p *process) { delete(p.blocks, infoAt) }, unwind.NoInfo, 0},
+	} {
+		p := newProcess()
+		p.blocks[codeAt][0x20-5] = 0xe8
+		tables, mem, s := New(System{p}), stack(map[int]uint64{6: small, 16: large}), at(ra, false)
+		tables.Learn([]clr.SnapshotFrame{{IP: ra, Function: 1}})
+		c.then(p)
+		tables.Renew()
+		expect.Equal(t, tables.Caller(s, mem, nil), c.stop, c.name)
+		if c.stop == unwind.StopNone {
+			expect.Equal(t, s.Regs.IP(), c.caller, "%s: the caller", c.name)
+		}
+	}
+}
+
+// What is not used between two calls of Renew is dropped.
+func TestRenewDropsUnused(t *testing.T) {
+	const ra = codeAt + 0x20
+	p := newProcess()
+	p.blocks[codeAt][0x20-5] = 0xe8
+	tables, mem := New(System{p}), stack(map[int]uint64{6: nativeAt + 32})
+	tables.learn(ra)
+	for range 5 {
+		tables.Renew()
+		expect.Equal(t, tables.Caller(at(ra, false), mem, nil), unwind.StopNone, "used")
+	}
+	tables.Renew()
+	tables.Renew()
+	expect.Equal(t, tables.Caller(at(ra, false), mem, nil), unwind.NoInfo, "not used")
+}
+
 // The addresses that cannot be learned have a bound.
 func TestUnlearnedBound(t *testing.T) {
 	tables := New(System{newProcess()})

@@ -18,6 +18,7 @@ type function struct {
 
 	// Of a method at a return address, once it is learned:
 	learned bool
+	used    bool   // since the last Renew
 	called  bool   // the code before the address may be a call
 	least   uint64 // size of its frame in bytes, at least
 }

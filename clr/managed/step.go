@@ -68,6 +68,24 @@ func (t *Tables) Forget() {
 	t.ids = t.ids[:0]
 }
 
+// Renew copies again what was learned and has been used since the last Renew, and drops all else: code may
+// have been replaced. It asks the source, so call it while nothing is suspended.
+func (t *Tables) Renew() {
+	var used []uint64
+	for k, fn := range t.copies {
+		if fn.learned && fn.used {
+			used = append(used, k.ip)
+		}
+	}
+	t.Forget()
+	for _, ra := range used {
+		t.learn(ra)
+		if fn := t.copies[key{ra, false}]; fn != nil {
+			fn.used = false
+		}
+	}
+}
+
 var noBounds unwind.Bounds
 
 // Walk makes steps out of methods as Step does, as long as it knows the rules of their return addresses from

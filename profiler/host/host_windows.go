@@ -153,7 +153,7 @@ func (h *host) ThreadName(uint64) string { return "" }
 // Table implements agent.Process.
 func (h *host) Table() *module.Table {
 	t := h.images.Table()
-	h.steps.Forget()
+	h.steps.Renew()
 	if t == nil {
 		return t
 	}
