@@ -43,7 +43,7 @@ func (s *Process) Exceptions(st *Stack) (all []Exception, unhandled bool) {
 	all = s.causes(types, word(word(word(object+uint64(tracker))+uint64(thrown))))
 	first := slices.IndexFunc(st.Frames, func(f StackFrame) bool { return f.Kind == unwind.KindManaged })
 	throws := first >= 0 && strings.HasPrefix(st.Frames[first].Name, "System.Runtime.EH.")
-	if last, ok := d.Offset("Thread", "LastThrownObject"); ok && all == nil {
+	if last, ok := d.Offset("Thread", "LastThrownObject"); ok && throws && all == nil {
 		all = s.causes(types, word(word(object+uint64(last))))
 	}
 	return all, throws && all != nil
