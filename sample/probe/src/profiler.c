@@ -70,7 +70,11 @@ static void wait_a_step(void)
 	sys3(NR_nanosleep, P(step), 0, 0);
 }
 
-static int tool_lives(struct sw_header *h) { return now() - h->heartbeat <= h->stale; }
+static int tool_lives(struct sw_header *h)
+{
+	uint64_t beat = __atomic_load_n(&h->heartbeat, __ATOMIC_RELAXED); /* first: a later one is after now */
+	return now() - beat <= h->stale;
+}
 
 /* shut_down lets the tool walk what is still in the ring, for which it needs this process. The wait ends after
  * a second, or when the tool is dead. */
