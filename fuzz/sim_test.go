@@ -23,7 +23,7 @@ import (
 
 // Targets over whole worlds: the bytes choose world, schedule and damage, the
 // simulator knows the truth. What they must show is in every world: no fault but
-// one that nobody could foresee, no lost or invented frame, every suspension
+// one that was not foreseen, no lost or invented frame, every suspension
 // taken back.
 
 // fuzzKits is how many kits the inputs choose from: what is new is to be found in

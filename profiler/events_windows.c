@@ -25,9 +25,9 @@ sw_hresult sw_events_begin(void *self, void *unknown)
 	enum { E_FAIL_HERE = 0x80004005u };
 	HANDLE section = OpenFileMappingA(FILE_MAP_ALL_ACCESS, FALSE, sw_environment("SEEDWALK_EVENTS"));
 	struct sw_header *h = section ? MapViewOfFile(section, FILE_MAP_ALL_ACCESS, 0, 0, 0) : NULL;
-	uint32_t nobody = 0;
+	uint32_t none = 0;
 	if (!h || h->magic != SW_MAGIC || h->version != SW_VERSION ||
-	    !__atomic_compare_exchange_n(&h->pid, &nobody, GetCurrentProcessId(), 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+	    !__atomic_compare_exchange_n(&h->pid, &none, GetCurrentProcessId(), 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return (sw_hresult)E_FAIL_HERE;
 	h->base = P(h);
 	sw_shared = h;

@@ -229,7 +229,7 @@ static void forwarding(void)
 	request.on_stack = again;
 	say("on_stack", sample());
 	request.on_stack = NULL;
-	threads = 0; /* the runtime has forgotten it, and nobody has told us */
+	threads = 0; /* the runtime has forgotten it without a callback */
 	int error = sample();
 	say("ThreadDestroyed is late", error);
 	for (int i = 0; i < 12000 && !error && !problem("has not come"); i++) {

@@ -58,7 +58,7 @@ var Meanings = map[string]string{
 	"native kills":      "let in, and it can end the process: never",
 	"thread yes":        "may be called while you hold a thread suspended",
 	"thread reader":     "may be called while you hold a thread suspended: its lock is not waited for",
-	"thread no":         "not while you hold a thread suspended: it can wait for what that thread owns, or nobody knows that it does not",
+	"thread no":         "not while you hold a thread suspended: it can wait for what that thread owns, or that is not known",
 	"runtime yes":       "may be called by the thread that holds SuspendRuntime",
 	"runtime refused":   "not by the thread that holds SuspendRuntime: it owns the ThreadStore lock (80131363)",
 	"runtime hangs":     "not by the thread that holds SuspendRuntime: it hangs for ever",

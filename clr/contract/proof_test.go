@@ -149,7 +149,7 @@ func TestRefute(t *testing.T) {
 	}
 }
 
-// A process that ends while its tables are verified does not refute them.
+// If a process ends while its tables are verified, that does not refute their layout.
 func TestVerifyEnded(t *testing.T) {
 	f := provable(nil, false)
 	tables := f.supposed(t)

@@ -134,7 +134,7 @@ func TestStubsARM64(t *testing.T) {
 	}{
 		{"a stub that a method called", Stub, inMethod, true, true, true},
 		{"a stub that native code called", Stub, armCall, true, true, true},
-		{"code nobody knows", Uncharted, inMethod, true, true, true},
+		{"code without a source", Uncharted, inMethod, true, true, true},
 		{"a thunk that a method called", Thunk, inMethod, true, true, true},
 		{"a thunk that a native function called", Thunk, armCall, true, true, false},
 		{"no call stands before x30", Stub, armCall + 4, true, true, false},

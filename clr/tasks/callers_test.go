@@ -47,7 +47,7 @@ func TestChain(t *testing.T) {
 		callers string
 		cut, ok bool
 	}{
-		{"nobody awaits", []uint64{0x80 | EntryStart, 0x1000}, "", false, true},
+		{"not awaited", []uint64{0x80 | EntryStart, 0x1000}, "", false, true},
 		{"awaited through an action",
 			[]uint64{0x80 | EntryStart, 0x1000, 0x90 | EntryNext, 0x3000, 0xa0 | EntryNext, 0x2000},
 			"App.Outer ", false, true},

@@ -23,7 +23,7 @@ func TestWaitsDeadSocket(t *testing.T) {
 		stderr string
 		code   int
 	}{
-		{"nobody listens", nil, "does not answer", 3},
+		{"no server", nil, "does not answer", 3},
 		{"it hangs up", func(net.Conn) {}, "no answer from the runtime", 1},
 		{"it hangs up within an answer", func(conn net.Conn) { conn.Write([]byte("DOTNET_IPC_V1\x00")) },
 			"no answer from the runtime", 1},

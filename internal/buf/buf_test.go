@@ -136,7 +136,7 @@ func TestExpandGNU(t *testing.T) {
 		{"above the limit", whole, n - 1, false},
 		{"shorter than stated", zdebug(n+1, data), 1 << 20, false},
 		{"longer than stated", zdebug(n-1, data), 1 << 20, false},
-		{"a size that nobody has", zdebug(1<<60, data), 1 << 30, false},
+		{"an impossible size", zdebug(1<<60, data), 1 << 30, false},
 		{"cut", whole[:len(whole)-5], n, false},
 		{"no head", whole[:11], n, false},
 		{"other head", append([]byte("ZLIC"), whole[4:]...), n, false},

@@ -92,7 +92,7 @@ func TestThreadPointerARM64(t *testing.T) {
 		{"cut", context.ArchARM64,
 			[][]byte{elfasm.Note("CORE", 1, status), elfasm.Note("LINUX", 0x401, pointer(0x7000)[:4])},
 			[]uint64{0}},
-		{"of nobody", context.ArchARM64, [][]byte{elfasm.Note("LINUX", 0x401, pointer(0x7000))}, nil},
+		{"of no thread", context.ArchARM64, [][]byte{elfasm.Note("LINUX", 0x401, pointer(0x7000))}, nil},
 		{"of another owner", context.ArchARM64,
 			[][]byte{elfasm.Note("CORE", 1, status), elfasm.Note("CORE", 0x401, pointer(0x7000))},
 			[]uint64{0}},

@@ -165,7 +165,7 @@ func testOnce(t *testing.T, a *Agent, thread clr.ThreadID, known, stacks int) {
 			round.Suspensions == uint64(stacks*(n+1)), "%d stacks, %+v", got, round)
 	}
 	expect.True(t, a.stream.Out.Len() == 0 && a.use == nil,
-		"%d bytes are left for nobody", a.stream.Out.Len())
+		"%d bytes are left, which no reader takes", a.stream.Out.Len())
 }
 
 // swapping is a process in which one library replaces another: an older table has the old library's name and

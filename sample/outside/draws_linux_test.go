@@ -50,7 +50,7 @@ type shared []byte
 // Offsets of probe.h, in the header and in a slot.
 const (
 	headTag, headLegacy, headReal, headLeft, headEnding, headRelay = 24, 28, 32, 36, 368, 376
-	headPatch, headTimerSignal, headHead                           = 64, 72, 88
+	headPatch, headTimerSignal, headHead, headHold                 = 64, 72, 88, 444
 	inHeader                                                       = -1 // in place of a slot
 	slotTID, slotLow, slotHigh, slotExtra, slotOp                  = 0, 8, 16, 24, 36
 	slotTimer, slotAsk, slotAnswered, slotError, slotBase          = 4, 40, 44, 48, 56

@@ -41,7 +41,7 @@ type Engine struct {
 	probe          string
 	threadListRead time.Time      // when the runtime's list of threads was read
 	threadListTime target.JobTime // of reading it
-	seekPause      time.Duration  // between two readings of it: it may be long
+	seekPause      time.Duration  // least time between two readings of that list, which may be slow
 	swept          time.Time
 	lived          time.Time // when the process was last known to be the one that was opened
 	flushed        time.Time

@@ -186,6 +186,30 @@ func TestNotLocated(t *testing.T) {
 	expect.True(t, u.CPUNanos == 100*p && u.KernelNanos == 20*p, "%+v", u)
 }
 
+// No event counts what a thread with a timer has used since the last visit. If its process has ended, it gets
+// the rest of the process's time.
+func TestEndWithoutEvent(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		gone bool // the process has ended, not only the thread
+		k    threads.Task
+		want uint64
+	}{
+		{"with the process", true, threads.Task{Timed: true}, 180},
+		{"before the process", false, threads.Task{Timed: true}, 100},
+		{"an event has counted nothing more", true, threads.Task{Event: &fakeEvent{}}, 100},
+	} {
+		e, _, p, _ := asking(t)
+		p.other, e.Ending, e.ranSince, e.accounted = c.gone, true, 1180, 1000
+		k := &c.k
+		k.TID, k.Slot, k.Armed, e.Tasks = 9, -1, true, map[uint32]*threads.Task{9: k}
+		k.Read(threads.Counters{Cpu: 50})
+		k.Read(threads.Counters{Cpu: 100})
+		e.account(k, true)
+		expect.Equal(t, sentUsage(t, e, 9).CPUNanos, c.want, c.name)
+	}
+}
+
 // sentUsage returns the processor time that was sent of a thread.
 func sentUsage(t *testing.T, e *Engine, tid uint64) (u wire.Usage) {
 	t.Helper()

@@ -265,10 +265,12 @@ func TestNoteBlocked(t *testing.T) {
 	}
 }
 
-// While the runtime's tables are not verified, the next round is due at the next tick: a round verifies them.
+// While the runtime's tables are not verified, the next round is due at the next tick, because a round
+// verifies them, and the process waits for that when it exits.
 func TestDueUntilVerified(t *testing.T) {
 	for _, verified := range []bool{false, true} {
-		e, _, _, _ := asking(t)
+		e, mem, _, _ := asking(t)
+		e.file.Hold(verified) // the opposite of what is right
 		e.Plain, e.events = verified, events.New(&e.Base, e, e.file)
 		e.heartbeat = events.StartHeartbeat(e.file, false)
 		must.Do(t, e.round())
@@ -276,5 +278,7 @@ func TestDueUntilVerified(t *testing.T) {
 		now := time.Now()
 		expect.Equal(t, e.pace(now.Add(time.Millisecond), now).Sub(now) > time.Millisecond, verified,
 			"waits longer, verified %v", verified)
+		expect.Equal(t, mem.get(inHeader, headHold) == 0, verified, "no wait at the exit, verified %v",
+			verified)
 	}
 }

@@ -23,14 +23,14 @@ func TestFullName(t *testing.T) {
 // Tables that are not verified are not used.
 func TestUnprovenExceptions(t *testing.T) {
 	p := &Process{target: &target.Process{Tables: &contract.Tables{}}}
-	fill(&p.target.Names)
+	setNew(&p.target.Names)
 	p.target.Threads.Objects = map[uint32]uint64{7: 0x1000}
 	all, unhandled := p.Exceptions(&Stack{TID: 7})
 	expect.True(t, all == nil && !unhandled, "%v, unhandled %v", all, unhandled)
 }
 
-// fill makes a zero value.
-func fill[T any](p **T) { *p = new(T) }
+// setNew sets a pointer to a type that this package does not import.
+func setNew[T any](p **T) { *p = new(T) }
 
 // A chain of exceptions ends at a misaligned or unreadable one, or at the limit.
 func TestChain(t *testing.T) {

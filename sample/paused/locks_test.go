@@ -33,7 +33,7 @@ func TestMutexOf(t *testing.T) {
 		{"free by now", "", libc, func(w *lockWord) { w.words[0] = 0 }, Lock{}},
 		{"no thread of this process", "", libc, func(w *lockWord) { w.words[mutexOwner] = 9 }, Lock{}},
 		{"its own", "", libc, func(w *lockWord) { w.words[mutexOwner] = 7 }, Lock{}},
-		{"nobody uses it", "", libc, func(w *lockWord) { w.words[mutexUsers] = 0 }, Lock{}},
+		{"not in use", "", libc, func(w *lockWord) { w.words[mutexUsers] = 0 }, Lock{}},
 		{"no kind", "", libc, func(w *lockWord) { w.words[mutexKind] = 0x1000 }, Lock{}},
 		{"a wake", "", libc, func(w *lockWord) { w.op = 1 }, Lock{}},
 		{"priority inheriting", "", "/usr/lib/librust.so",

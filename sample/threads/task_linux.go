@@ -280,9 +280,10 @@ func (t *Task) Period(usual int64) uint64 {
 	return p - p/part + 2*p/part*uint64(t.TID*golden>>16)>>16
 }
 
-// SpentToEnd adds to Spent what the thread has used since its counters were last read, as far as its event
-// has counted that. It works after the thread's end, when the counters are gone. The event's earlier count is
-// not used: it includes the time that a hypervisor took from the thread, on a busy host up to as much again.
+// SpentToEnd returns Spent and what the thread has used after its counters were last read, by its event or by
+// ShareRest. After the thread's end, its counters are gone and its event is not. The event's count up to that
+// reading is not used: it includes the time that a hypervisor took from the thread, on a busy host up to as
+// much again.
 func (t *Task) SpentToEnd() uint64 {
 	spent := t.Spent() + t.unread
 	if t.Event != nil {

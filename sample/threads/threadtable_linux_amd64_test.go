@@ -127,7 +127,7 @@ func ranBetween(t *testing.T, watched bool) {
 			running.Passed <= step/2+ready,
 			"%d: %d of %d ms to its old stack, %d if it runs", i, old/1e6, (last.Passed+old)/1e6, all/1e6)
 		if !watched && last.Stood != 0 {
-			t.Errorf("%d: %d ms of its old stack though nobody has looked", i, last.Stood/1e6)
+			t.Errorf("%d: %d ms of its old stack, without a visit in between", i, last.Stood/1e6)
 		}
 		expect.True(t, k.Visited == now && accounted == now-begin,
 			"%d: %d of %d ms accounted for", i, accounted/1e6, (now-begin)/1e6)

@@ -172,7 +172,7 @@ func byRow(t *testing.T, v vm.Variant, cases []Case, used map[string][]string,
 		text := fmt.Sprintf("%3d by %s", n, strings.Join(shown, "; "))
 		switch {
 		case n == 0 && why == "":
-			t.Errorf("%v: row %s: no case gets to it, and nobody says why", v, r.N)
+			t.Errorf("%v: row %s: no case reaches it, and no reason is given", v, r.N)
 			text = "NOT PROVOKED"
 		case n == 0:
 			text = "    not provoked: " + why

@@ -102,7 +102,7 @@ func (s *ShapeARM64) refuse(f Format) string {
 	case s.EarlyFP && (s.Layout != LayoutRecordFirst || !s.FramePointer):
 		return "an early frame pointer without a first record"
 	case s.EarlyFP && s.Dynamic && f == PE:
-		return "saves that are found by a stack pointer nobody knows"
+		return "saves at an unknown stack pointer"
 	case s.Late && (!s.Fragment || s.RegF == 0 || s.Dynamic || s.Layout == LayoutCanonical):
 		return "saves in a fragment that cannot be there"
 	case s.NoInfo && f == PE && !s.Leaf:

@@ -283,7 +283,7 @@ func TestRedirect(t *testing.T) {
 			th := New(a, stackLow, stackHigh, 1)
 			th.Start(im, &im.Funcs[0])
 			inBody := func(t *Thread) bool { _, part := t.Op(); return part == image.Body }
-			must.True(t, !th.Answer() && th.RunTo(inBody, 20), "an answer to nobody, or no body")
+			must.True(t, !th.Answer() && th.RunTo(inBody, 20), "an answer without a request, or no body")
 			before := th.State()
 			th.Redirect(im, &im.Funcs[1])
 			now := th.State()

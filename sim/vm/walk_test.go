@@ -304,7 +304,7 @@ func contexts(s *scene) string {
 func contextless(s *scene) string {
 	for i := range s.callbacks {
 		if s.callbacks[i].Context != nil {
-			return "a context nobody asked for"
+			return "a context without a request"
 		}
 	}
 	return whole(s)

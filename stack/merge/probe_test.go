@@ -101,8 +101,8 @@ func TestProbeOfTheWoken(t *testing.T) {
 		{"left asleep at first", []clr.Wake{not, woken, woken, woken}, 0},
 		{"left asleep at first, then woken ever since",
 			[]clr.Wake{not, woken, woken, woken, woken, woken}, 0},
-		{"nobody looked", []clr.Wake{unknown, unknown, unknown, unknown}, 0},
-		{"nobody looked in between", []clr.Wake{woken, unknown, woken, unknown, woken}, 5},
+		{"unknown", []clr.Wake{unknown, unknown, unknown, unknown}, 0},
+		{"unknown in between", []clr.Wake{woken, unknown, woken, unknown, woken}, 5},
 		{"always asleep", []clr.Wake{not, not, not, not}, 0},
 	} {
 		m, got := merger(fs.Build(fs.Root)), 0

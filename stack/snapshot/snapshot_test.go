@@ -297,7 +297,7 @@ func TestStale(t *testing.T) {
 	}{
 		{"the same modules", []uint64{7},
 			"suspend, context, snapshot seeded=true, resume", AdviceComplete, 1},
-		{"nobody counts", []uint64{0}, "suspend, context, snapshot seeded=true, resume", AdviceComplete, 1},
+		{"not counted", []uint64{0}, "suspend, context, snapshot seeded=true, resume", AdviceComplete, 1},
 		{"one more", []uint64{8}, "suspend, context, resume", AdviceStale, 1},
 		{"one fewer: the table is newer", []uint64{6}, "suspend, context, resume", AdviceStale, 1},
 		{"between two tries", []uint64{7, 9},

@@ -139,7 +139,7 @@ var injected = []struct {
 	{"a disassembler below the hot path", "context/memory/x.go",
 		other("memory", "golang.org/x/arch/x86/x86asm"), "hot path"},
 	{"a package that is not listed", "internal/new/x.go", "package fresh\n", "listed"},
-	{"a file that nobody builds", "pe/x.go", "//go:build plan9\n\npackage pe\n", "dead"},
+	{"a file that no platform builds", "pe/x.go", "//go:build plan9\n\npackage pe\n", "dead"},
 }
 
 func imports(pkg, to string) string { return other(pkg, self+"/"+to) }

@@ -103,9 +103,9 @@ func TestPEInterruptedByReturnHook(t *testing.T) {
 		want  bool
 	}{
 		{"its frame", peFn + 25, 0x528, helper, true},
-		{"its frame, nobody knows it", peFn + 25, 0x528, nil, false},
+		{"its frame, not known", peFn + 25, 0x528, nil, false},
 		{"its call's frame", call + 5, 8, helper, true},
-		{"its call's frame, nobody knows it", call + 5, 8, testHooks, false},
+		{"its call's frame, not known", call + 5, 8, testHooks, false},
 	} {
 		data := make([]byte, 0x1000)
 		binary.LittleEndian.PutUint64(data[c.sp-8:], ra)

@@ -8,8 +8,8 @@
 // Strategy. On Linux a unix socket in the folder takes connections of our user, of root, and of one
 // other user if requested. On Windows a port of this machine takes connections that send a secret. A
 // lock in the folder shows that its tool lives. The next recording removes the folders of dead tools.
-// On Linux the tool holds its folder open and reaches its files through that descriptor: in a container,
-// the container's root may replace the folder by a link to a folder of the host.
+// On Linux the tool holds its folder open and reaches its files through that descriptor: the
+// root user of a container may replace the folder by a link to a folder of the host.
 //
 // Known gaps: a folder of another user's tool is left to that user.
 package listen

@@ -47,7 +47,8 @@ func TestAdmit(t *testing.T) {
 		"others than the one user may connect, or that one may not")
 }
 
-// The root of a container can replace the folder by a link to a folder of the host. No file there is changed.
+// The root user of a container can replace the folder by a link to a folder of the host. The tool does not
+// change the files there.
 func TestReplacedFolder(t *testing.T) {
 	parent := tempdir.New(t)
 	s, p, err := New(parent)

@@ -90,8 +90,8 @@ static hresult shut_down(void *self)
 	return OK;
 }
 
-/* hold_exit runs when the process exits. It lets the tool verify the tables of a runtime that has just started,
- * and walk the samples that it has of it. The wait ends as that of shut_down does. */
+/* hold_exit runs when the process exits. While h->hold is set, it waits: the tool still has to verify the tables of
+ * a runtime that has just started, and to walk the samples taken so far. The wait ends as that of shut_down does. */
 static void __attribute__((destructor)) hold_exit(void)
 {
 	struct sw_header *h = sw_shared;

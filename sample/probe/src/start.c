@@ -174,7 +174,7 @@ int sw_ask_tool(const char *socket, char *instead, int room)
 	return n > 0 && instead[0] == '/';
 }
 
-/* take_signals takes two signals that nobody uses, and puts the relay before the runtime's own. */
+/* take_signals takes two unused signals, and puts the relay before the runtime's own. */
 static void take_signals(struct sw_header *h)
 {
 	if (is_free(SIGURG))

@@ -50,7 +50,7 @@ UNSEEN void world_end(void)
 	int left = 0;
 	for (int k = 0; k < sim_made; k++)
 		left += sim_timers[k];
-	sim_check(!left, "a timer is left, and nobody who would end it");
+	sim_check(!left, "a timer is left, which no thread ends");
 	sim_check(!sw_shared->timers, "timers are counted that are gone");
 	sim_outcome(sim_made == 2 ? "two timers" : sim_made ? "one timer" : "no timer");
 }

@@ -51,7 +51,7 @@ __attribute__((noipa)) static int on_low(struct stacks *s) { return on_stack(s->
 __attribute__((noipa)) static int on_high(struct stacks *s) { return on_stack(s->low, on_low, s) + 1; }
 __attribute__((noipa)) static int on_own(struct stacks *s) { return on_stack(s->high, on_high, s) + 1; }
 
-/* Each of the three between pages that nobody may touch. */
+/* Each of the three between inaccessible pages. */
 static void *run(void *p)
 {
 	enum { size = 1 << 16, apart = 1 << 20, room = 256 };

@@ -63,7 +63,7 @@ func readFaults() []Fault {
 			readWorldTests),
 		ask("read-no-number", "requests have no numbers", "\tm.seq += readStates\n",
 			"\tm.seq += 0\n", readMoreTests),
-		ask("read-not-withdrawn", "a request that nobody takes stays",
+		ask("read-not-withdrawn", "a request that no thread takes stays",
 			"if atomic.CompareAndSwapUint32(&r.state, asked, m.seq|readFree) {", "if true {", readTests),
 		ask("read-killed", "a thread with a filter is read by the call that may kill it", "\tif a.Filtered {",
 			"\tif a.Filtered && mappings {", readTests),

@@ -52,7 +52,7 @@ func TestTable(t *testing.T) {
 		by := rows[f.Name]
 		delete(rows, f.Name)
 		if reason, ok := strings.CutPrefix(by, survives); ok {
-			expect.True(t, len(reason) > 20, "nobody has said why %s survives: %q", f.Name, reason)
+			expect.True(t, len(reason) > 20, "no reason why %s survives: %q", f.Name, reason)
 		} else if by != "" {
 			pkg, name, _ := strings.Cut(by, " ")
 			name, _, _ = strings.Cut(name, "/")
