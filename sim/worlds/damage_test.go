@@ -36,7 +36,7 @@ var most = map[image.Arch]map[string]shares{
 		"bit flip in ip":                   {twins: 0.1, unchecked: 0.1},
 		"bit flip in sp":                   {twins: 0.1, unchecked: 0.1},
 		"bit flip in fp":                   {twins: 0.1, unchecked: 0.3},
-		"bit flip in a preserved register": {unchecked: 0.1},
+		"bit flip in a preserved register": {twins: 0.1, unchecked: 0.1}, // RBP is one of them
 		"bit flip in the stack's copy":     {unchecked: 0.5, deaths: 1},
 		"ip one byte less":                 {twins: 0.1, unchecked: 0.1},
 		"stale context":                    {twins: 2, unchecked: 1},
