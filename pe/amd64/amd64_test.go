@@ -344,6 +344,6 @@ func TestEveryOperationIsDecoded(t *testing.T) {
 			decoded = decoded || why == OK
 		}
 		expect.Equal(t, decoded, op.String() != "op?" && op != UWOP_SPARE_CODE,
-			"operation %d, %v: decoded", op, op)
+			"operation %d, %v, needs both a name in opNames and a case in Code or longCode: it is decoded", op, op)
 	}
 }

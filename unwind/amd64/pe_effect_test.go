@@ -292,24 +292,32 @@ func TestPEWithoutExceptionDirectory(t *testing.T) {
 	}
 }
 
-// TestEveryOperationIsUndone: the interpreter undoes every operation that has a name, except those that
-// describe no instruction of a prolog. Code.StackDecrease agrees with it. Pushes are not tested, because they
-// are undone before it is called.
+// TestEveryOperationIsUndone: the interpreter undoes every operation of a prolog. StackDecrease is how far
+// that raises the stack pointer, wherever it was, and 0 for an operation that loads the stack pointer. Pushes
+// are not tested, because they are undone before apply is called.
 func TestEveryOperationIsUndone(t *testing.T) {
-	for op := peamd64.Op(0); op.String() != "op?"; op++ {
-		if op == peamd64.UWOP_PUSH_NONVOL {
-			continue
-		}
+	info := peamd64.Info{Version: 1, FrameReg: context.RBP, FrameOffset: 240, Unix: true}
+	for op := peamd64.UWOP_PUSH_NONVOL + 1; op.String() != "op?"; op++ {
+		c, why := info.Code([]byte{4, 1<<4 | byte(op), 2, 0, 0, 0})
 		want := unwind.StopNone
-		if op == peamd64.UWOP_EPILOG || op == peamd64.UWOP_SPARE_CODE {
+		if why != peamd64.OK { // it describes no instruction of a prolog
 			want = unwind.BadInfo
 		}
-		regs := peRegs(peFn)
-		regs.Known = context.AMD64All
-		s := peStep{regs: &regs, mem: peMemory()}
-		s.res.Frame = peRSP
-		c := peamd64.Code{Op: op, Info: 1, Operand: 8}
-		expect.Equal(t, s.apply(&peamd64.Info{FrameReg: context.RBP}, &c), want, op)
-		expect.Equal(t, c.StackDecrease() == 8, regs.SP()-peRSP == 8, "%v: StackDecrease is as undone", op)
+		var raised [2]uint64
+		for i := range raised {
+			regs := peRegs(peFn)
+			sp := peRSP + 64*uint64(i)
+			regs.GPR[context.RSP] = sp
+			s := peStep{regs: &regs, mem: peMemory()}
+			s.res.Frame = sp
+			expect.Equal(t, s.apply(&info, &c), want, "%v: apply in step_pe.go", op)
+			if raised[i] = regs.SP() - sp; s.res.Machine {
+				raised[i] = uint64(i) // loaded, whatever the word is
+			}
+		}
+		if raised[0] != raised[1] {
+			raised[0] = 0
+		}
+		expect.Equal(t, c.StackDecrease(), raised[0], "%v: StackDecrease in pe/amd64 has to agree with apply", op)
 	}
 }
