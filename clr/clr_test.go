@@ -105,7 +105,7 @@ func TestEveryHRESULTHasAName(t *testing.T) {
 		n++
 		value, err := strconv.ParseUint(lit.Value, 0, 32)
 		if name := HRESULT(value).String(); err != nil || strings.HasPrefix(name, "HRESULT ") {
-			t.Errorf("%s has no name: %s", v.Names[0].Name, name)
+			t.Errorf("%s has no name in hresultNames: %s", v.Names[0].Name, name)
 		}
 		return true
 	})

@@ -204,7 +204,7 @@ func TestNamedResults(t *testing.T) {
 			if name := h.String(); !strings.HasPrefix(name, "HRESULT ") {
 				named++
 				expect.True(t, rows[uint32(h)] == name,
-					"%#x is %s in package clr, %q in results.txt", uint32(h), name, rows[uint32(h)])
+					"%08X is %s in package clr; its row in results.txt has the name %q", uint32(h), name, rows[uint32(h)])
 			}
 		}
 	}

@@ -194,7 +194,7 @@ func TestConformRows(t *testing.T) {
 		}
 	}
 	for i, n := range append(table, strings.Split("abcdefghijklm", "")...) {
-		must.True(t, i < len(Rows) && Rows[i].N == n, "row %s is not the specification's", n)
+		must.True(t, i < len(Rows) && Rows[i].N == n, "vm.Table has row %s where Rows (rows.go) has another: both need the same rows in the same order", n)
 	}
 	for _, v := range vm.Variants() {
 		used, answers := map[string][]string{}, map[string]Answer{}
