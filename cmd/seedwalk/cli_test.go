@@ -191,7 +191,7 @@ func TestWrongUse(t *testing.T) {
 		{"no such event", []string{"record", "--events", "foo", "--", "x"}, 2,
 			"and exception, separated by commas; see seedwalk record --help"},
 		{"no such clock", []string{"record", "--clock", "foo", "--", "x"}, 2,
-			`there is no clock "foo"; choose auto, perf, random, or timer; see`},
+			`there is no clock "foo"; choose one of auto, perf, random, timer; see`},
 		{"no such mode", []string{"record", "--mode", "foo", "--", "x"}, 2,
 			"choose probe or snapshot; see seedwalk record --help"},
 		{"wait below 0", []string{"record", "--wait-min", "-1s", "--", "x"}, 2, "--wait-min"},

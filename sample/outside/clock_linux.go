@@ -71,7 +71,7 @@ func (e *Engine) writeClock() {
 	if e.timers {
 		w.Counter("probe_clock_timers", 1)
 	}
-	if clock == sampler.ClockRandom {
+	if clock.ByTool() {
 		w.Counter("probe_clock_late_ns", e.random.late.Bound(0.9))
 		w.Counter("probe_clock_kept", e.random.kept)
 		w.Counter("probe_clock_rejected", e.random.rejected)
@@ -93,7 +93,7 @@ func (e *Engine) came(t *threads.Task) {
 			t.Last, t.Base = c, c.Cpu
 		}
 	}
-	if e.cpuClock == sampler.ClockRandom || e.cpuClock == sampler.ClockPerf && e.perf.events < eagerEvents {
+	if e.cpuClock.ByTool() || e.cpuClock == sampler.ClockPerf && e.perf.events < eagerEvents {
 		e.arm(t)
 	}
 }

@@ -108,7 +108,7 @@ func (e *Engine) Run() string {
 		e.disarm(lateLimit)
 		return err.Error()
 	}
-	if e.cpuClock == sampler.ClockRandom {
+	if e.cpuClock.ByTool() {
 		e.random.begin()
 	}
 	tick := time.Duration(max(e.Period, int64(time.Millisecond)))
@@ -123,7 +123,7 @@ func (e *Engine) Run() string {
 			e.disarm(lateLimit)
 			return "the tool is gone: " + err.Error()
 		}
-		if e.cpuClock == sampler.ClockRandom && !e.Idle() {
+		if e.cpuClock.ByTool() && !e.Idle() {
 			next = time.Now().Add(e.nextDraw())
 			e.sleep(time.Until(next))
 			e.drawAll(time.Since(next))
@@ -169,7 +169,7 @@ func (e *Engine) wakesRarely() bool {
 // a visit that is due shortly after a round would otherwise wait for the next one.
 func (e *Engine) dueBy(now time.Time) int64 {
 	if e.wakesRarely() && e.longestSleep() == maxSleep && e.Period >= slowPeriod &&
-		e.cpuClock != sampler.ClockRandom {
+		!e.cpuClock.ByTool() {
 		now = now.Add(maxSleep / 8)
 	}
 	return now.UnixNano()

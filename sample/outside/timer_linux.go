@@ -44,7 +44,7 @@ func (e *Engine) arm(t *threads.Task) {
 	switch {
 	case e.cpuClock == sampler.ClockPerf && e.armEvent(t):
 		return
-	case e.cpuClock == sampler.ClockRandom:
+	case e.cpuClock.ByTool():
 		t.Armed, t.Unarmed = true, 0 // drawOne gives it a slot
 		return
 	}
@@ -83,7 +83,7 @@ func (e *Engine) decideTimers(now time.Time) {
 // changeTimer gives a thread that waits very often a CPU timer instead of its other clock, and takes the
 // timer away later. If a timer is refused or does not suit the thread, it keeps the other clock.
 func (e *Engine) changeTimer(t *threads.Task) {
-	if !t.WaitsOften && !t.OwnTimer || e.cpuClock != sampler.ClockPerf && e.cpuClock != sampler.ClockRandom {
+	if !t.WaitsOften && !t.OwnTimer || e.cpuClock != sampler.ClockPerf && !e.cpuClock.ByTool() {
 		return
 	}
 	armed, err, answered := false, unix.Errno(0), true
@@ -269,7 +269,7 @@ func (e *Engine) leaveSIGURG() bool {
 		e.Stream.Out.Note("SIGURG is taken by the program, which may have got some of seedwalk's: the kernel copies stacks instead, at most 64 KB of each")
 		return true
 	}
-	if e.replaceTimers(); e.cpuClock == sampler.ClockRandom && clock != e.cpuClock {
+	if e.replaceTimers(); e.cpuClock.ByTool() && clock != e.cpuClock {
 		e.random.begin()
 	}
 	note := "SIGURG is taken by the program: a real-time signal is used instead"

@@ -180,7 +180,7 @@ func (e *Engine) accountProcess() {
 		e.ranSince = max(e.ranSince, uint64(max(0, ran-e.ranBefore)))
 	}
 	cause := uint8(wire.CauseShort)
-	if e.cpuClock == sampler.ClockRandom { // each moment finds the new threads
+	if e.cpuClock.ByTool() { // each moment finds the new threads
 		cause = wire.CauseNone
 	}
 	u := wire.Usage{TID: wire.ProcessTID, CPUNanos: max(e.ranSince, e.accounted), Cause: cause}

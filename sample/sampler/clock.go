@@ -3,6 +3,7 @@ package sampler
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Clock decides when a running thread is sampled.
@@ -26,8 +27,13 @@ func (c Clock) Check() error {
 	if c == "" || c == ClockOverrun || slices.Contains(Clocks, c) {
 		return nil
 	}
-	return fmt.Errorf("there is no clock %q; choose auto, perf, random, or timer", string(c))
+	names := strings.ReplaceAll(strings.Trim(fmt.Sprint(Clocks), "[]"), " ", ", ")
+	return fmt.Errorf("there is no clock %q; choose one of %s", string(c), names)
 }
+
+// ByTool reports whether the tool chooses the moments and asks the threads that run then. All other clocks
+// run in the threads.
+func (c Clock) ByTool() bool { return c == ClockRandom }
 
 // WithoutSIGURG returns the clock to use if the program takes that signal.
 func (c Clock) WithoutSIGURG() Clock {

@@ -121,8 +121,8 @@ func TestClocksHaveNames(t *testing.T) {
 		named[k.String()] = true
 	}
 	for _, c := range sampler.Clocks {
-		expect.True(t, named[string(c)] && c.Check() == nil,
-			"clock %s: report/export has no ClockKind with this name, or Check refuses it", c)
+		expect.True(t, named[string(c)],
+			"clock %s has no ClockKind with this name in report/export/account.go", c)
 	}
 }
 
