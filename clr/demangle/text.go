@@ -80,19 +80,35 @@ func lastDot(s string) int {
 	return -1
 }
 
-// explicit removes the namespaces from an explicit implementation, System.IA<B.C>.M.
+// keywords are the C# names of types.
+var keywords = map[string]string{"System.Boolean": "bool", "System.Char": "char",
+	"System.SByte": "sbyte", "System.Byte": "byte", "System.Int16": "short", "System.UInt16": "ushort",
+	"System.Int32": "int", "System.UInt32": "uint", "System.Int64": "long", "System.UInt64": "ulong",
+	"System.Single": "float", "System.Double": "double", "System.String": "string",
+	"System.Object": "object", "System.IntPtr": "nint", "System.UIntPtr": "nuint", "System.Void": "void"}
+
+// Keyword returns the C# keyword of a type, "" if it has none. name contains the namespace.
+func Keyword(name string) string { return keywords[name] }
+
+// explicit removes the namespaces from an explicit implementation, System.IA<B.C>.M, and writes type
+// arguments with a keyword as C# does.
 func explicit(m string) string {
 	if lastDot(m) <= 0 {
 		return m
 	}
 	at := lastDot(m)
 	var out strings.Builder
-	start := 0 // start of the current identifier, without the text before its last dot
+	full, start := 0, 0 // start of the current identifier, with and without its namespace
 	for i := 0; i <= at; i++ {
 		switch {
-		case i == at || strings.IndexByte("<>,[] ", m[i]) >= 0:
-			out.WriteString(m[start : i+1])
-			start = i + 1
+		case i == at || strings.IndexByte("<>,[]()*& ", m[i]) >= 0:
+			name := m[start:i]
+			if word := Keyword(m[full:i]); word != "" {
+				name = word
+			}
+			out.WriteString(name)
+			out.WriteByte(m[i])
+			full, start = i+1, i+1
 		case m[i] == '.':
 			start = i + 1
 		}

@@ -1,6 +1,7 @@
 package naming
 
 import (
+	"cmp"
 	"encoding/binary"
 	"unique"
 	"unsafe"
@@ -51,13 +52,13 @@ func (im *image) named(rid int) demangle.MethodName {
 	return demangle.MethodName{Name: d.Name, TypeArgs: d.TypeArgs, Args: d.Args, Parameters: d.Parameters}
 }
 
-// typ returns a type's name, or its C# keyword.
+// typ returns a type's name, or its C# keyword, or metadata.Canonical.
 func (im *image) typ(rid int) string {
 	name := im.md.Type(rid)
-	if word, ok := keywords[name]; ok {
-		return word
+	if name == "System."+metadata.Canonical {
+		return metadata.Canonical
 	}
-	return name
+	return cmp.Or(demangle.Keyword(name), name)
 }
 
 // header holds the parts of a PE file's headers that lead to its metadata.

@@ -228,12 +228,3 @@ func join(name, behind string) string {
 	}
 	return name + behind
 }
-
-// keywords are the C# names of types.
-var keywords = map[string]string{"System.Boolean": "bool", "System.Char": "char",
-	"System.SByte": "sbyte", "System.Byte": "byte",
-	"System.Int16": "short", "System.UInt16": "ushort", "System.Int32": "int", "System.UInt32": "uint",
-	"System.Int64": "long", "System.UInt64": "ulong",
-	"System.Single": "float", "System.Double": "double", "System.String": "string",
-	"System.Object": "object", "System.IntPtr": "nint",
-	"System.UIntPtr": "nuint", "System.Void": "void", "System.__Canon": metadata.Canonical}
