@@ -65,7 +65,13 @@ func treeLines(t *testing.T, p *Profile, opt TextOptions) []string {
 	var b bytes.Buffer
 	must.Do(t, WriteTree(&b, p, opt))
 	text := strings.TrimSuffix(strings.TrimSuffix(b.String(), "\n"), "\n"+weakLegend)
-	return strings.Split(text, "\n")[2:]
+	head, tree, _ := strings.Cut(text, "? doubtful\n")
+	if opt.Width > 0 {
+		for _, l := range strings.Split(head+"? doubtful", "\n") {
+			expect.True(t, utf8.RuneCountInString(l) <= opt.Width, "%d columns: heading %q", opt.Width, l)
+		}
+	}
+	return strings.Split(tree, "\n")
 }
 
 func TestTreeKeepsItsLimits(t *testing.T) {
@@ -78,7 +84,7 @@ func TestTreeKeepsItsLimits(t *testing.T) {
 					"%s: %d lines, limit %d", name, len(lines), limit)
 				for _, l := range lines {
 					n := utf8.RuneCountInString(l)
-					expect.True(t, n <= width+maxIndent, "%s: %d columns of %d: %q", name, n, width, l)
+					expect.True(t, n <= width, "%s: %d columns of %d: %q", name, n, width, l)
 				}
 			}
 		}

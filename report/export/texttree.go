@@ -6,7 +6,6 @@ import (
 	"math"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/seedwalk/seedwalk/report/export/estimate"
 	"github.com/seedwalk/seedwalk/report/export/shorten"
@@ -41,6 +40,7 @@ type treeText struct {
 	tree  *tree
 	floor int64 // branches below this value are merged into one line
 	limit int   // the layout stops after this many lines
+	depth int   // levels that are indented
 	lines []treeLine
 }
 
@@ -68,7 +68,9 @@ func treeOf(p *Profile, by int, label string, opt TextOptions) string {
 	}
 	var b strings.Builder
 	b.WriteString(opt.paint(sgrDim, label+": "+t.whole()) + "\n")
-	b.WriteString(opt.paint(sgrDim, shorten.Text(t.heading(), opt.Width)) + "\n")
+	for _, line := range t.heading(opt.Width) {
+		b.WriteString(opt.paint(sgrDim, line) + "\n")
+	}
 	weak := false
 	for _, l := range layTree(t, opt) {
 		b.WriteString(l.render(t, opt) + "\n")
@@ -95,19 +97,20 @@ func (t *tree) whole() string {
 	return Thousands(all.value)
 }
 
-// heading names the columns and the marks of the classes that the tree has.
-func (t *tree) heading() string {
+// heading names the columns and the marks of the classes that the tree has. Marks that do not fit the width
+// are in further lines.
+func (t *tree) heading(width int) []string {
 	var has [numClasses]bool
 	for _, s := range t.symbol[1:] {
 		has[t.view.symbols[s].class] = true
 	}
-	head := "  total    self  samples "
+	marks := make([]string, 0, numClasses+1)
 	for c, m := range classMarks {
 		if has[c] || Class(c) < ClassType {
-			head += m + " " + classNames[c] + "  "
+			marks = append(marks, m+" "+classNames[c])
 		}
 	}
-	return head + "? doubtful"
+	return shorten.Wrap("  total    self  samples ", append(marks, "? doubtful"), width)
 }
 
 // layTree raises the threshold until the lines fit.
@@ -115,7 +118,8 @@ func layTree(t *tree, opt TextOptions) []treeLine {
 	all := t.total[0].value
 	floor := opt.MinPercent / 100 * float64(all)
 	for {
-		l := treeText{tree: t, floor: max(1, int64(math.Ceil(floor))), limit: opt.MaxLines}
+		l := treeText{tree: t, floor: max(1, int64(math.Ceil(floor))), limit: opt.MaxLines,
+			depth: min(maxIndent, (opt.Width-numberCols-1-2-shorten.Least)/2)}
 		l.branches(0, "", 0)
 		if len(l.lines) <= opt.MaxLines {
 			return l.lines
@@ -150,7 +154,7 @@ func (l *treeText) branches(i int32, indent string, level int) {
 		}
 		end := l.chain(c, indent)
 		next := indent
-		if level < maxIndent {
+		if level < l.depth {
 			next += "  "
 		}
 		l.branches(end, next, level+1)
@@ -244,13 +248,7 @@ func (l *treeLine) render(t *tree, opt TextOptions) string {
 	if l.plain {
 		return cols + l.indent + opt.paint(sgrDim, shorten.Text(l.text, opt.Width-numberCols-1-len(l.indent)))
 	}
-	room := opt.Width - numberCols - 1 - len(l.indent) - 2
-	note := ""
-	if l.note != "" {
-		note = "  " + l.note
-	}
-	name := shorten.Name(l.text, max(room-utf8.RuneCountInString(note), room/2, 10))
-	note = shorten.Text(note, max(0, room-utf8.RuneCountInString(name)))
+	name, note := shorten.Both(l.text, l.note, opt.Width-numberCols-1-len(l.indent)-2)
 	return cols + l.indent + opt.paint(classSGR[l.class], classMarks[l.class]+" "+name) +
 		opt.paint(sgrDim, note)
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/seedwalk/seedwalk/report/export/category"
 	"github.com/seedwalk/seedwalk/report/export/estimate"
@@ -210,11 +209,9 @@ func (f *Function) line(whole int64, opt TextOptions) string {
 	}
 	module := ""
 	if f.Module != "" && !strings.HasPrefix(f.Name, f.Module) {
-		module = "  " + f.Module
+		module = f.Module
 	}
-	room := opt.Width - numberCols - 3
-	name = shorten.Name(name, max(room-utf8.RuneCountInString(module), room/2, 10))
-	module = shorten.Text(module, max(0, room-utf8.RuneCountInString(name)))
+	name, module = shorten.Both(name, module, opt.Width-numberCols-3)
 	return fmt.Sprintf("%7s %7s %8s ", estimate.Share(f.Self, f.SelfCount, whole),
 		estimate.Share(f.Total, f.TotalCount, whole), Thousands(f.SelfCount)) +
 		f.paint(name, opt) + opt.paint(sgrDim, module)

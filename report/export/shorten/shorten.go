@@ -88,6 +88,42 @@ func longestTypeArguments(name string) (lo, hi int) {
 	return lo, hi
 }
 
+const (
+	Least = 10 // runes of a name that Both returns, at least
+	usual = 32 // runes that a name gets before its module gets any, if its start would be cut
+)
+
+// Both shortens a name and its module to room runes in total. The name loses parameters and type arguments
+// first, then the module is shortened. note is the module behind two spaces, "" if it has no room.
+func Both(name, module string, room int) (short, note string) {
+	if module != "" {
+		note = "  " + module
+	}
+	width := utf8.RuneCountInString(note)
+	beside := max(room-width, Least)
+	if short = Name(name, beside); strings.HasPrefix(short, "…") {
+		short = Name(name, max(beside, room/2, min(room, usual)))
+	}
+	const least = 5 // the spaces and a few letters
+	if left := room - utf8.RuneCountInString(short); left >= min(least, width) {
+		return short, Text(note, left)
+	}
+	return short, ""
+}
+
+// Wrap returns head and the entries, two spaces apart, in lines of at most n runes. Further lines are
+// indented by the length of head.
+func Wrap(head string, entries []string, n int) (lines []string) {
+	line := head
+	for _, e := range entries {
+		if line != head && utf8.RuneCountInString(line+e) > n {
+			lines, line = append(lines, strings.TrimRight(line, " ")), strings.Repeat(" ", len(head))
+		}
+		line += e + "  "
+	}
+	return append(lines, strings.TrimRight(line, " "))
+}
+
 // Text shortens s to n runes, and ends it with "…".
 func Text(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {

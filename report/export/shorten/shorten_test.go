@@ -1,8 +1,11 @@
 package shorten
 
 import (
+	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 func TestName(t *testing.T) {
@@ -39,4 +42,33 @@ func TestName(t *testing.T) {
 			t.Errorf("Name(%q, %d) = %q, want %q", c.name, c.n, got, c.want)
 		}
 	}
+}
+
+// A name loses what identifies it least, then its module is cut, and only then its own start.
+func TestBoth(t *testing.T) {
+	const thread = "System.Threading.PortableThreadPool.WorkerThreadStart"
+	for _, c := range []struct {
+		name, module string
+		room         int
+		want         string
+	}{
+		{"A.B.Method(int)", "app", 20, "A.B.Method(int)  app"},
+		{"A.B.Method(int)", "app", 16, "A.B.Method  app"},
+		{thread, "System.Private.CoreLib", 80, thread + "  System.Private.CoreLib"},
+		{thread, "System.Private.CoreLib", 60, "…ortableThreadPool.WorkerThreadStart  System.Private.CoreLib"},
+		{thread, "System.Private.CoreLib", 32, "…bleThreadPool.WorkerThreadStart"},
+		{"coreclr_execute_assembly", "libcoreclr.so", 32, "coreclr_execute_assembly  libco…"},
+		{"WKS::gc_heap::mark_object", "libcoreclr.so", 28, "WKS::gc_heap::mark_object"},
+		{"Main", "", 12, "Main"},
+	} {
+		name, note := Both(c.name, c.module, c.room)
+		expect.Equal(t, name+note, c.want, "%q, %q, %d", c.name, c.module, c.room)
+	}
+}
+
+func TestWrap(t *testing.T) {
+	got := strings.Join(Wrap("one ", []string{"M managed", "n native", "s stub"}, 24), "\n")
+	expect.Equal(t, got, "one M managed  n native\n    s stub", "two lines")
+	got = strings.Join(Wrap("one ", []string{"M managed"}, 5), "\n")
+	expect.Equal(t, got, "one M managed", "an entry that is too long")
 }
