@@ -3,9 +3,11 @@ package export
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/seedwalk/seedwalk/report/export/timeline"
 	"github.com/seedwalk/seedwalk/report/export/traceevent"
 )
 
@@ -99,46 +101,49 @@ func chromeNotes(p *Profile) map[string]string {
 
 // addStates adds what each thread did, as its samples saw it. Time that no sample covers is empty.
 func addStates(tracks []traceevent.Track, p *Profile) {
-	names := make([]string, len(p.Stacks)) // what a stack without CPU time does
-	clocked := false                       // is CPU time known?
-	for i := range p.Samples {
-		clocked = clocked || p.Samples[i].CPU
-	}
+	names := make([]string, len(p.Stacks))                                          // what a stack without CPU time does
+	clocked := slices.ContainsFunc(p.Samples, func(s Sample) bool { return s.CPU }) // is CPU time known?
+	lines := make([]timeline.Line[*Sample], len(tracks))
 	for i := range p.Samples {
 		s := &p.Samples[i]
-		st := &p.Stacks[s.Stack]
-		if st.Event != NoEvent {
-			continue
+		if st := &p.Stacks[s.Stack]; st.Event == NoEvent {
+			to := s.At - p.Start.UnixNano()
+			lines[st.Thread].Add(to-max(s.Wall, p.sampleCPU(s)), to, s)
 		}
-		var cpu int64
-		if n := st.cpuCount(); s.CPU && n > 0 {
-			cpu = st.CPUNanos / n
-		}
-		if names[s.Stack] == "" {
-			names[s.Stack] = map[bool]string{true: "waiting in ", false: "in "}[clocked] + p.waitSite(st)
-		}
-		name := names[s.Stack]
-		if s.CPU {
-			name = "running"
-		}
-		track := &tracks[st.Thread]
-		to := max(0, s.At-p.Start.UnixNano())
-		from := max(0, to-max(s.Wall, cpu))
-		var last *traceevent.Slice
-		if n := len(track.Inner); n > 0 {
-			last = &track.Inner[n-1]
-			from, to = max(from, last.End), max(to, last.End)
-		}
-		if last == nil || last.Name != name || from > last.End {
-			track.Inner = append(track.Inner,
-				traceevent.Slice{Name: name, Category: "state", Start: from, Args: &chromeArgs{}})
-			last = &track.Inner[len(track.Inner)-1]
-		}
-		last.End = to
-		args := last.Args.(*chromeArgs)
-		args.Samples++
-		args.CPU += float64(cpu) / 1e6
 	}
+	for i := range lines {
+		var last *traceevent.Slice
+		for _, span := range lines[i].Spans() {
+			s := span.Value
+			if names[s.Stack] == "" {
+				names[s.Stack] = map[bool]string{true: "waiting in ", false: "in "}[clocked] +
+					p.waitSite(&p.Stacks[s.Stack])
+			}
+			name := names[s.Stack]
+			if s.CPU {
+				name = "running"
+			}
+			if inner := &tracks[i].Inner; last == nil || last.Name != name || span.From > last.End {
+				*inner = append(*inner,
+					traceevent.Slice{Name: name, Category: "state", Start: span.From, Args: &chromeArgs{}})
+				last = &(*inner)[len(*inner)-1]
+			}
+			if last.End = span.To; span.To == s.At-p.Start.UnixNano() { // the last part of a sample counts it
+				args := last.Args.(*chromeArgs)
+				args.Samples++
+				args.CPU += float64(p.sampleCPU(s)) / 1e6
+			}
+		}
+	}
+}
+
+// sampleCPU returns the CPU time that a sample stands for, nanoseconds.
+func (p *Profile) sampleCPU(s *Sample) int64 {
+	st := &p.Stacks[s.Stack]
+	if n := st.cpuCount(); s.CPU && n > 0 {
+		return st.CPUNanos / n
+	}
+	return 0
 }
 
 // waitSite names the function in which a stack waits: the innermost managed one outside of

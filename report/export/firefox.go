@@ -138,10 +138,7 @@ func (f *firefoxWriter) samples() {
 		if st.Event != NoEvent {
 			continue
 		}
-		t, at, cpu := &f.out.Threads[st.Thread], max(0, s.At-begin), int64(0)
-		if count := cmp.Or(st.CPUCount, st.Count); s.CPU && count > 0 {
-			cpu = st.CPUNanos / count
-		}
+		t, at, cpu := &f.out.Threads[st.Thread], max(0, s.At-begin), f.p.sampleCPU(s)
 		t.Fill(at-s.Wall, f.stacks[s.Stack])
 		from := max(t.Last, at-s.Wall)
 		if from > t.Last {

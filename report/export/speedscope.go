@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/seedwalk/seedwalk/report/export/speedscope"
+	"github.com/seedwalk/seedwalk/report/export/timeline"
 )
 
 // WriteSpeedscope writes speedscope's JSON: a sampled profile of all threads, one per thread, and one
@@ -78,16 +79,18 @@ func newSpeedscope(name, unit string) speedscope.Profile {
 // stack's index.
 func (v *view) inOrder(p *Profile, threads []speedscope.Profile) {
 	begin := p.Start.UnixNano()
+	lines := make([]timeline.Line[int32], len(threads))
 	for i := range p.Samples {
 		s := &p.Samples[i]
-		o := &threads[v.paths[s.Stack].thread]
-		end := s.At - begin
-		from := max(o.End, end-s.Wall) // samples of one thread do not overlap
-		if from > o.End {
-			o.Add([]int32{}, from-o.End)
-		}
-		if end > from {
-			o.Add(v.paths[s.Stack].symbols, end-from)
+		lines[v.paths[s.Stack].thread].Add(s.At-begin-s.Wall, s.At-begin, s.Stack)
+	}
+	for i := range lines {
+		o := &threads[i]
+		for _, s := range lines[i].Spans() {
+			if s.From > o.End {
+				o.Add([]int32{}, s.From-o.End)
+			}
+			o.Add(v.paths[s.Value].symbols, s.To-s.From)
 		}
 	}
 }

@@ -2,7 +2,9 @@ package export
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/seedwalk/seedwalk/report/export/speedscope"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
@@ -41,4 +43,47 @@ func TestSpeedscopeNoOverlap(t *testing.T) {
 	var f speedscope.File
 	must.Do(t, json.Unmarshal(written(t, WriteSpeedscope, p), &f))
 	expect.Equal(t, f.Profiles[1].End, 1e9, "end of the thread's profile")
+}
+
+// A long sample around short ones has the time that they leave. The profile of the thread and the trace thus
+// have the sums of the stacks.
+func TestTimedSums(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	start := time.Unix(1000, 0)
+	p := &Profile{Start: start, Duration: 80 * time.Millisecond, Threads: []Thread{{1, "t"}},
+		Frames: []Frame{{Name: "f", ModuleIndex: -1}, {Name: "g", ModuleIndex: -1}}}
+	walls := map[int32]int64{}
+	for _, s := range [][3]int64{{12, 2, 0}, {22, 2, 0}, {40, 30, 1}, {41, 5, 0}, {60, 10, 1}, {80, 20, 0}} {
+		p.Samples = append(p.Samples,
+			Sample{At: start.UnixNano() + s[0]*ms, Wall: s[1] * ms, Stack: int32(s[2])})
+		walls[int32(s[2])] += s[1] * ms
+	}
+	for i := range p.Frames {
+		p.Stacks = append(p.Stacks, Stack{Frames: []int32{int32(i)}, Count: 3, WallNanos: walls[int32(i)],
+			Complete: true})
+	}
+	var f speedscope.File
+	must.Do(t, json.Unmarshal(written(t, WriteSpeedscope, p), &f))
+	sums, slices := map[string]int64{}, map[string]int64{}
+	for i, s := range f.Profiles[1].Samples {
+		if len(s) > 0 {
+			sums[f.Shared.Frames[s[0]].Name] += f.Profiles[1].Weights[i]
+		}
+	}
+	var trace struct {
+		TraceEvents []struct {
+			Name, Cat string
+			Dur       float64
+		}
+	}
+	must.Do(t, json.Unmarshal(written(t, WriteChrome, p), &trace))
+	for _, e := range trace.TraceEvents {
+		if e.Cat == "state" {
+			slices[strings.TrimPrefix(e.Name, "in ")] += int64(e.Dur * 1000)
+		}
+	}
+	for i, frame := range p.Frames {
+		expect.Equal(t, sums[frame.Name], walls[int32(i)], "speedscope: %s", frame.Name)
+		expect.Equal(t, slices[frame.Name], walls[int32(i)], "trace: %s", frame.Name)
+	}
 }

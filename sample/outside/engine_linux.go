@@ -523,12 +523,6 @@ func own(r *probe.Record) uint64 {
 	return cmp.Or(r.BelowAddr, r.StackAddr)
 }
 
-// sendOf appends a sample of task t.
-func (e *Engine) sendOf(t *threads.Task, gap merge.Gap, frames []wire.Frame, cpu uint64, wall int64) {
-	t.Samples++
-	e.Send(t.TID, gap, frames, cpu, wall)
-}
-
 // leave ends the stream and restores the target. The end of the stream does not wait for threads that hardly
 // get a processor.
 func (e *Engine) leave() string {

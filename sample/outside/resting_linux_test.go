@@ -116,8 +116,8 @@ func TestWaitsWhileIdle(t *testing.T) {
 	}
 }
 
-// A thread that ended counts at its last known place for as long as the process was idle. The result is the
-// same if a visit finds the end, and if a listing finds it.
+// A thread that ended counts at its last known place for as long as the process was idle, and no longer. The
+// result is the same if a visit finds the end, and if a listing finds it.
 func TestEndedAfterRest(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	for _, c := range []struct {
@@ -135,17 +135,18 @@ func TestEndedAfterRest(t *testing.T) {
 			IdleSpan: &threads.IdleSpan{Till: 900 * ms}}
 		k.Stack.Frames = []wire.Frame{{IP: 77}}
 		c.end(e, k)
-		var walls []uint64
+		var walls, ends []uint64
 		for r := wire.NewReader(bytes.NewReader(out.Out.Bytes())); ; {
 			m, err := r.Next()
 			if err != nil {
 				break
 			}
 			if s, ok := m.(*wire.Sample); ok && len(s.Frames) == 1 && s.Frames[0].IP == 77 {
-				walls = append(walls, s.WallNanos)
+				walls, ends = append(walls, s.WallNanos), append(ends, uint64(s.TimeUnixNano))
 			}
 		}
-		expect.True(t, len(walls) == 1 && walls[0] == uint64(800*ms), "%s: samples of %v", c.name, walls)
+		expect.True(t, len(walls) == 1 && walls[0] == uint64(800*ms) && ends[0] == uint64(900*ms),
+			"%s: samples of %v until %v", c.name, walls, ends)
 	}
 }
 

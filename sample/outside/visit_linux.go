@@ -51,7 +51,8 @@ func (e *Engine) ended(t *threads.Task) {
 
 // gone removes a thread whose samples have been read.
 func (e *Engine) gone(t *threads.Task) {
-	e.sampleResting(t, t.StoodTill())
+	stood := t.StoodTill()
+	e.sampleResting(t, t.Visited, stood)
 	e.account(t, true)
 	e.closeEvent(t)
 	e.random.Close(t)
@@ -103,12 +104,12 @@ func (e *Engine) visit(t *threads.Task) {
 		return
 	}
 	s, ok := e.Look(t, now, e.between(t))
-	e.sampleResting(t, s.Stood)
+	e.sampleResting(t, now-s.Passed, s.Stood)
 	if !ok {
 		return
 	}
 	if s.Rested {
-		e.sampleResting(t, s.Passed)
+		e.sampleResting(t, now, s.Passed)
 		return
 	}
 	e.age(t, now)
@@ -125,7 +126,8 @@ func (e *Engine) visit(t *threads.Task) {
 	}
 	e.Stats.Visits++
 	w, sp, ip := e.whereIs(t)
-	e.sampleResting(t, s.Leave(w))
+	left := s.Leave(w)
+	e.sampleResting(t, now-s.Passed, left)
 	if w == threads.Running {
 		t.Ran += s.Passed
 	} else {
@@ -164,12 +166,13 @@ func (e *Engine) between(t *threads.Task) int64 {
 	return max(e.Period, int64(e.Config.WallEvery))
 }
 
-// sampleResting sends a sample with the thread's known stack.
-func (e *Engine) sampleResting(t *threads.Task, wall int64) {
+// sampleResting sends a sample with the thread's known stack, which it had until the given time.
+func (e *Engine) sampleResting(t *threads.Task, till, wall int64) {
 	if wall > 0 && !e.Config.NoWall {
 		e.Stats.Rests++
 		e.Stream.Activity = t.Stack.Activity
-		e.sendOf(t, merge.Gap(t.Stack.Gap), t.Stack.Frames, 0, wall)
+		t.Samples++
+		e.SendAt(till, t.TID, merge.Gap(t.Stack.Gap), t.Stack.Frames, 0, wall)
 	}
 }
 
@@ -197,7 +200,7 @@ func (e *Engine) last() {
 	now := time.Now().UnixNano()
 	for _, t := range e.Tasks {
 		if t.Rest {
-			e.sampleResting(t, now-t.Visited)
+			e.sampleResting(t, now, now-t.Visited)
 			t.Visited = now
 		}
 	}
@@ -256,7 +259,8 @@ func (e *Engine) blocked(t *threads.Task, sp, ip uint64, before threads.Counters
 		t.Rest = e.Target.Tables != nil && !e.Target.Tables.Undecided()
 	}
 	e.Stats.Outside++
-	e.sendOf(t, gap, e.Stream.Frames, 0, t.Stood())
+	t.Samples++
+	e.Send(t.TID, gap, e.Stream.Frames, 0, t.Stood())
 }
 
 // mayInterrupt reports whether a blocked thread, whose stack is in e.Stream.Frames, may get a signal. A

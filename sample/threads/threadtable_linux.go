@@ -221,7 +221,9 @@ func (r *Table) Look(t *Task, now, period int64) (s since, ok bool) {
 		r.Relist()
 		t.Ended = true
 		t.Due = now + int64(time.Millisecond)
-		return since{Stood: t.StoodTill()}, false
+		s.Stood = t.StoodTill()
+		s.Passed = now - t.Visited
+		return s, false
 	}
 	s = since{Counters: c, Used: c.Cpu - t.Last.Cpu, Rested: t.Rest && t.Seen && c == t.Last}
 	if !s.Rested {
