@@ -101,8 +101,8 @@ func chromeNotes(p *Profile) map[string]string {
 
 // addStates adds what each thread did, as its samples saw it. Time that no sample covers is empty.
 func addStates(tracks []traceevent.Track, p *Profile) {
-	names := make([]string, len(p.Stacks))                                          // what a stack without CPU time does
-	clocked := slices.ContainsFunc(p.Samples, func(s Sample) bool { return s.CPU }) // is CPU time known?
+	clocked := slices.ContainsFunc(p.Samples, func(s Sample) bool { return s.CPU })
+	names := make([]string, len(p.Stacks)) // what a stack without CPU time does
 	lines := make([]timeline.Line[*Sample], len(tracks))
 	for i := range p.Samples {
 		s := &p.Samples[i]
@@ -137,7 +137,7 @@ func addStates(tracks []traceevent.Track, p *Profile) {
 	}
 }
 
-// sampleCPU returns the CPU time that a sample stands for, nanoseconds.
+// sampleCPU returns the CPU time that a sample represents, nanoseconds.
 func (p *Profile) sampleCPU(s *Sample) int64 {
 	st := &p.Stacks[s.Stack]
 	if n := st.cpuCount(); s.CPU && n > 0 {

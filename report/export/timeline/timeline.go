@@ -4,11 +4,11 @@
 //
 // Glossary. The time of a sample is an interval that ends when the sample was taken. A span is a part of it.
 //
-// Strategy. A sampler may find out later what a thread did in an interval that has samples of its own: a thread
-// that waited for a processor has a long sample after short ones. The later sample then gets the time that no
-// earlier sample has. Samplers give a sample more time than has passed, and later samples less, so that sums are
-// right. What a sample lacks thus comes from the free time behind it. So a sample keeps its length, except at the
-// end of the line.
+// Strategy. A sampler may find out later what a thread did in an interval that has samples of its own: a
+// thread that waited for a processor has a long sample after short ones. The later sample then gets the time
+// that no earlier sample has. Samplers give a sample more time than has passed, and later samples less, so
+// that sums are right. What a sample lacks thus comes from the free time behind it. So a sample keeps its
+// length, except at the end of the line.
 //
 // Known gaps: a sample may then be in several parts.
 package timeline
@@ -78,7 +78,7 @@ func (l *Line[T]) pay(till int64) {
 	}
 }
 
-// Spans returns the spans in order. None is empty, and none overlaps another.
+// Spans returns the spans in order. They are not empty and do not overlap.
 func (l *Line[T]) Spans() []Span[T] {
 	slices.SortFunc(l.spans, func(a, b Span[T]) int { return cmp.Compare(a.From, b.From) })
 	return l.spans

@@ -24,7 +24,8 @@ func TestSpans(t *testing.T) {
 		{"free time stays", []sample{{5, 10, "a"}, {12, 20, "b"}}, "a 5-10, b 12-20"},
 		{"a long one around short ones", []sample{{10, 12, "a"}, {20, 21, "b"}, {5, 40, "c"}},
 			"c 5-10, a 10-12, c 12-20, b 20-21, c 21-40"},
-		{"a long one that begins in a free time", []sample{{10, 12, "a"}, {20, 21, "b"}, {15, 30, "c"}, {2, 31, "d"}},
+		{"a long one that begins in a free time",
+			[]sample{{10, 12, "a"}, {20, 21, "b"}, {15, 30, "c"}, {2, 31, "d"}},
 			"d 2-10, a 10-12, d 12-15, c 15-20, b 20-21, c 21-30, d 30-31"},
 		{"more time than there is, and then less", []sample{{0, 10, "a"}, {4, 20, "b"}, {30, 40, "c"}},
 			"a 0-10, b 10-20, b 20-26, c 30-40"},
@@ -47,8 +48,8 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// Each moment that a sample claims is in one span. A sample has at most the time that it claims, and all of it if
-// there is enough free time behind it.
+// Each moment that a sample claims is in one span. A sample has at most the time that it claims, and all of
+// it if there is enough free time behind it.
 func TestEachMoment(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
@@ -83,6 +84,7 @@ func TestEachMoment(t *testing.T) {
 			expect.True(t, n >= 0, "sample %d has too much", i)
 			left += n
 		}
-		expect.True(t, left == 0 || !slices.Contains(held[:399], false), "%d lack, and there is free time", left)
+		expect.True(t, left == 0 || !slices.Contains(held[:399], false),
+			"%d lack, and there is free time", left)
 	}
 }
