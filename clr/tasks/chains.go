@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/clr/objects"
+	"github.com/seedwalk/seedwalk/internal/intern"
 )
 
 // Group is a chain and the number of equal ones.
@@ -126,22 +127,11 @@ type end struct {
 }
 
 func (t *tree) id(name string) int32 {
-	id, ok := t.ids[name]
-	if !ok {
-		id = int32(len(t.names))
-		t.names, t.ids[name] = append(t.names, name), id
-	}
-	return id
+	return intern.Value(t.ids, &t.names, name)
 }
 
 func (t *tree) step(parent, name int32) int32 {
-	s := step{parent, name}
-	id, ok := t.find[s]
-	if !ok {
-		id = int32(len(t.steps))
-		t.steps, t.find[s] = append(t.steps, s), id
-	}
-	return id
+	return intern.Value(t.find, &t.steps, step{parent, name})
 }
 
 // chains counts the chains. A chain begins at a task for which no awaited operation was found, or at one task

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seedwalk/seedwalk/internal/intern"
 	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/report/wire"
 )
@@ -146,12 +147,8 @@ func (b *builder) rootOf(p *Process) {
 func (b *builder) stacks(p *Process) {
 	for i := range p.stacks {
 		s := &p.stacks[i]
-		t, ok := b.threads[threadKey{p.id(), s.tid}]
-		if !ok {
-			t = len(b.p.Threads)
-			b.threads[threadKey{p.id(), s.tid}] = t
-			b.p.Threads = append(b.p.Threads, export.Thread{ID: int(s.tid), Name: b.threadName(p, s.tid)})
-		}
+		t := intern.At(b.threads, &b.p.Threads, threadKey{p.id(), s.tid},
+			func() export.Thread { return export.Thread{ID: int(s.tid), Name: b.threadName(p, s.tid)} })
 		out := export.Stack{Thread: t, Frames: make([]int32, 0, len(s.frames)+1), Count: s.count,
 			WallNanos: int64(s.wall), CPUNanos: int64(s.cpu), CPUCount: s.cpuCount, Complete: s.gap == 0}
 		s.describe(&out)

@@ -30,6 +30,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seedwalk/seedwalk/internal/intern"
 	"github.com/seedwalk/seedwalk/report/export"
 )
 
@@ -121,12 +122,8 @@ func join(a, b []export.Function) []Row {
 	var rows []Row
 	at := func(f *export.Function) *Row {
 		k := key{f.Name, f.Module}
-		i, ok := index[k]
-		if !ok {
-			i = len(rows)
-			index[k] = i
-			rows = append(rows, Row{Name: f.Name, Module: f.Module, Class: f.Class})
-		}
+		i := intern.At(index, &rows, k,
+			func() Row { return Row{Name: f.Name, Module: f.Module, Class: f.Class} })
 		return &rows[i]
 	}
 	for i := range a {

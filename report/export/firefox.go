@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seedwalk/seedwalk/internal/intern"
 	"github.com/seedwalk/seedwalk/report/export/firefox"
 )
 
@@ -305,13 +306,7 @@ func debugID(buildID string) string {
 }
 
 func (f *firefoxWriter) string(s string) int {
-	n, ok := f.strings[s]
-	if !ok {
-		n = len(f.strings)
-		f.strings[s] = n
-		f.out.Shared.Strings = append(f.out.Shared.Strings, s)
-	}
-	return n
+	return intern.Value(f.strings, &f.out.Shared.Strings, s)
 }
 
 // lengths fills the columns that have one value, and counts rows.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
+	"github.com/seedwalk/seedwalk/internal/intern"
 	"github.com/seedwalk/seedwalk/report/export/otlp"
 )
 
@@ -217,13 +218,8 @@ func (w *otlpWriter) link(a *Activity) int32 {
 	if a == nil {
 		return 0
 	}
-	n, ok := w.links[*a]
-	if !ok {
-		n = int32(len(w.out.Links))
-		w.links[*a] = n
-		w.out.Links = append(w.out.Links, otlp.Link{Trace: a.Trace[:], Span: a.Span[:]})
-	}
-	return n
+	return intern.At(w.links, &w.out.Links, *a,
+		func() otlp.Link { return otlp.Link{Trace: a.Trace[:], Span: a.Span[:]} })
 }
 
 // labels returns the attributes of a sample.
@@ -241,14 +237,9 @@ func (w *otlpWriter) labels(ps *profile.Sample) []int32 {
 
 func (w *otlpWriter) indices(all []otlpAttribute) (out []int32) {
 	for _, a := range all {
-		n, ok := w.attributes[a]
-		if !ok {
-			n = int32(len(w.out.Attributes))
-			w.attributes[a] = n
-			w.out.Attributes = append(w.out.Attributes,
-				otlp.KeyValueAndUnit{Key: w.string(a.key), Value: otlpValue(a.value)})
-		}
-		out = append(out, n)
+		out = append(out, intern.At(w.attributes, &w.out.Attributes, a, func() otlp.KeyValueAndUnit {
+			return otlp.KeyValueAndUnit{Key: w.string(a.key), Value: otlpValue(a.value)}
+		}))
 	}
 	return out
 }
@@ -266,13 +257,7 @@ func otlpValue(v any) (out otlp.Value) {
 }
 
 func (w *otlpWriter) string(s string) int32 {
-	n, ok := w.strings[s]
-	if !ok {
-		n = int32(len(w.out.Strings))
-		w.strings[s] = n
-		w.out.Strings = append(w.out.Strings, s)
-	}
-	return n
+	return intern.Value(w.strings, &w.out.Strings, s)
 }
 
 func (w *otlpWriter) stack(frames []*profile.Location) int32 {
@@ -282,20 +267,14 @@ func (w *otlpWriter) stack(frames []*profile.Location) int32 {
 		n := w.location(l)
 		s.Locations, key = append(s.Locations, n), binary.AppendUvarint(key, uint64(n))
 	}
-	n, ok := w.stacks[string(key)]
-	if !ok {
-		n = int32(len(w.out.Stacks))
-		w.stacks[string(key)] = n
-		w.out.Stacks = append(w.out.Stacks, s)
-	}
-	return n
+	return intern.At(w.stacks, &w.out.Stacks, string(key), func() otlp.Stack { return s })
 }
 
 func (w *otlpWriter) location(l *profile.Location) int32 {
-	n, ok := w.locations[l]
-	if ok {
-		return n
-	}
+	return intern.At(w.locations, &w.out.Locations, l, func() otlp.Location { return w.newLocation(l) })
+}
+
+func (w *otlpWriter) newLocation(l *profile.Location) otlp.Location {
 	s := w.pprof.symbols[l.ID-1]
 	all := []otlpAttribute{{ownAttribute + "frame.class", s.class.String()}}
 	if kind := otlpFrameTypes[s.class]; kind != "" {
@@ -308,29 +287,21 @@ func (w *otlpWriter) location(l *profile.Location) int32 {
 	for _, line := range l.Line {
 		ol.Lines = append(ol.Lines, otlp.Line{Function: w.function(line.Function), Line: line.Line})
 	}
-	n = int32(len(w.out.Locations))
-	w.locations[l] = n
-	w.out.Locations = append(w.out.Locations, ol)
-	return n
+	return ol
 }
 
 func (w *otlpWriter) function(f *profile.Function) int32 {
-	n, ok := w.functions[f]
-	if !ok {
-		n = int32(len(w.out.Functions))
-		w.functions[f] = n
-		w.out.Functions = append(w.out.Functions,
-			otlp.Function{Name: w.string(f.Name),
-				SystemName: w.string(f.SystemName), File: w.string(f.Filename)})
-	}
-	return n
+	return intern.At(w.functions, &w.out.Functions, f, func() otlp.Function {
+		return otlp.Function{Name: w.string(f.Name), SystemName: w.string(f.SystemName),
+			File: w.string(f.Filename)}
+	})
 }
 
 func (w *otlpWriter) mapping(m *profile.Mapping) int32 {
-	n, ok := w.mappings[m]
-	if ok {
-		return n
-	}
+	return intern.At(w.mappings, &w.out.Mappings, m, func() otlp.Mapping { return w.newMapping(m) })
+}
+
+func (w *otlpWriter) newMapping(m *profile.Mapping) otlp.Mapping {
 	all := []otlpAttribute{{"pprof.mapping.has_functions", m.HasFunctions}}
 	if m.BuildID != "" {
 		key := "process.executable.build_id.gnu"
@@ -339,10 +310,6 @@ func (w *otlpWriter) mapping(m *profile.Mapping) int32 {
 		}
 		all = append(all, otlpAttribute{key, m.BuildID})
 	}
-	n = int32(len(w.out.Mappings))
-	w.mappings[m] = n
-	w.out.Mappings = append(w.out.Mappings,
-		otlp.Mapping{Start: m.Start, Limit: m.Limit, Offset: m.Offset,
-			File: w.string(m.File), Attributes: w.indices(all)})
-	return n
+	return otlp.Mapping{Start: m.Start, Limit: m.Limit, Offset: m.Offset, File: w.string(m.File),
+		Attributes: w.indices(all)}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seedwalk/seedwalk/internal/intern"
 	"github.com/seedwalk/seedwalk/report/export/category"
 	"github.com/seedwalk/seedwalk/report/export/estimate"
 	"github.com/seedwalk/seedwalk/report/export/shorten"
@@ -51,12 +52,8 @@ func grouped(p *Profile, by string) []Function {
 	var all []Function
 	index := map[string]int{}
 	at := func(name string) *Function {
-		i, ok := index[name]
-		if !ok {
-			i = len(all)
-			index[name] = i
-			all = append(all, Function{Name: name, Total: -1, group: true})
-		}
+		i := intern.At(index, &all, name,
+			func() Function { return Function{Name: name, Total: -1, group: true} })
 		return &all[i]
 	}
 	categories := p.stackCategories()

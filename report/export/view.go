@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/seedwalk/seedwalk/internal/intern"
 	"github.com/seedwalk/seedwalk/report/export/page"
 )
 
@@ -129,13 +130,7 @@ func gapName(reason string) string {
 }
 
 func (v *view) symbol(s symbol) int32 {
-	if i, ok := v.index[s]; ok {
-		return i
-	}
-	i := int32(len(v.symbols))
-	v.symbols = append(v.symbols, s)
-	v.index[s] = i
-	return i
+	return intern.Value(v.index, &v.symbols, s)
 }
 
 func (v *view) add(p *Profile, s *Stack) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr/demangle"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
+	"github.com/seedwalk/seedwalk/internal/intern"
 	"github.com/seedwalk/seedwalk/report/export"
 )
 
@@ -178,13 +179,8 @@ func (b *builder) stack(f *file, s *fold) {
 }
 
 func (b *builder) thread(id uint64) int {
-	i, ok := b.threads[id]
-	if !ok {
-		i = len(b.p.Threads)
-		b.threads[id] = i
-		b.p.Threads = append(b.p.Threads, export.Thread{ID: int(id), Name: b.t.Names.ThreadName(id)})
-	}
-	return i
+	return intern.At(b.threads, &b.p.Threads, id,
+		func() export.Thread { return export.Thread{ID: int(id), Name: b.t.Names.ThreadName(id)} })
 }
 
 // frame returns the frame of an address at a time.
@@ -208,15 +204,12 @@ func (b *builder) frame(addr, when uint64) int32 {
 		f.Addr = addr
 	}
 	k := frameKey{f.Name, f.Module, f.Addr}
-	i, ok := b.frames[k]
-	if !ok {
-		i = int32(len(b.p.Frames))
-		b.frames[k] = i
-		b.p.Frames = append(b.p.Frames, f)
+	i := intern.At(b.frames, &b.p.Frames, k, func() export.Frame {
 		if !from.Named {
 			b.unnamed++
 		}
-	}
+		return f
+	})
 	if once {
 		b.byAddr[addr] = i
 	}

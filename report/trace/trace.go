@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
 	"github.com/seedwalk/seedwalk/eventpipe/pool"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
+	"github.com/seedwalk/seedwalk/internal/intern"
 	"github.com/seedwalk/seedwalk/report/export"
 )
 
@@ -137,16 +138,10 @@ func (t *Trace) text(s, other string) int32 {
 	if s == "" {
 		return 0
 	}
-	i, ok := t.texts[s]
-	if !ok {
-		if len(t.all) >= maxTexts && s != other {
-			return t.text(other, other)
-		}
-		i = int32(len(t.all))
-		t.all = append(t.all, s)
-		t.texts[s] = i
+	if _, ok := t.texts[s]; !ok && len(t.all) >= maxTexts {
+		s = other
 	}
-	return i
+	return intern.Value(t.texts, &t.all, s)
 }
 
 func (f *file) thread(id uint64) *thread {
@@ -164,17 +159,10 @@ func (f *file) thread(id uint64) *thread {
 // at returns the index of a key's fold. Beyond maxFolds, all new keys of one event share one fold, without
 // thread, stack, and type.
 func (f *file) at(k foldKey, when uint64) int32 {
-	i, ok := f.folds[k]
-	if !ok && len(f.sums) >= maxFolds {
+	if _, ok := f.folds[k]; !ok && len(f.sums) >= maxFolds {
 		k = foldKey{event: k.event, stack: waits.LostStack}
-		i, ok = f.folds[k]
 	}
-	if !ok {
-		i = int32(len(f.sums))
-		f.folds[k] = i
-		f.sums = append(f.sums, fold{foldKey: k, when: when})
-	}
-	return i
+	return intern.At(f.folds, &f.sums, k, func() fold { return fold{foldKey: k, when: when} })
 }
 
 // add adds one event of the runtime.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
+	"github.com/seedwalk/seedwalk/internal/intern"
 )
 
 var (
@@ -137,17 +138,13 @@ func (p *pageWriter) facts() {
 }
 
 func (p *pageWriter) thread(id uint64) int {
-	i, ok := p.threads[id]
-	if !ok {
-		i = len(p.Threads)
+	return intern.At(p.threads, &p.Threads, id, func() string {
 		label := fmt.Sprint(id)
 		if name := p.a.Names.ThreadName(id); name != "" {
 			label = clean(name) + " " + label
 		}
-		p.Threads = append(p.Threads, label)
-		p.threads[id] = i
-	}
-	return i
+		return label
+	})
 }
 
 func (p *pageWriter) stack(id waits.StackID, native int32, when uint64) (at, idle float64) {
@@ -156,13 +153,9 @@ func (p *pageWriter) stack(id waits.StackID, native int32, when uint64) (at, idl
 	if p.a.Names.Replaced() {
 		k.when = when
 	}
-	i, ok := p.stacks[k]
-	if !ok {
-		i = len(p.Stacks)
-		p.Stacks = append(p.Stacks,
-			append(names(p.a.Leaves(native, when)), names(p.a.Whole(native, frames, when))...))
-		p.stacks[k] = i
-	}
+	i := intern.At(p.stacks, &p.Stacks, k, func() []string {
+		return append(names(p.a.Leaves(native, when)), names(p.a.Whole(native, frames, when))...)
+	})
 	if waits.Idle(frames) {
 		idle = 1
 	}

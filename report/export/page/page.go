@@ -22,6 +22,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/seedwalk/seedwalk/internal/intern"
 )
 
 // The page consists of parts, so that the tools of each language can check them.
@@ -86,12 +88,7 @@ func (x *Texts) At(text string) int32 {
 	if x.index == nil {
 		x.list, x.index = []string{""}, map[string]int32{"": 0}
 	}
-	i, ok := x.index[text]
-	if !ok {
-		i = int32(len(x.list))
-		x.list, x.index[text] = append(x.list, text), i
-	}
-	return i
+	return intern.Value(x.index, &x.list, text)
 }
 
 // List returns the texts.
@@ -202,10 +199,5 @@ func (r *Runs) At(f Run) int32 {
 	if r.index == nil {
 		r.index = map[Run]int32{}
 	}
-	i, ok := r.index[f]
-	if !ok {
-		i = int32(len(r.List))
-		r.List, r.index[f] = append(r.List, f), i
-	}
-	return -1 - i
+	return -1 - intern.Value(r.index, &r.List, f)
 }
