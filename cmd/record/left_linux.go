@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/record/inflow"
 	"github.com/seedwalk/seedwalk/cmd/record/listen"
 	"github.com/seedwalk/seedwalk/cmd/record/options"
+	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 	"github.com/seedwalk/seedwalk/internal/procstat"
 )
 
@@ -132,6 +134,65 @@ func (s *server) living() (live, connected []*inflow.Process) {
 
 // runs reports whether a process exists and has not ended.
 func runs(pid int) bool { return !procstat.Read(pid).Ended() }
+
+// follow looks for processes of the command that do not see our library or socket. The others connect by
+// themselves.
+func (r *run) follow() { go r.awaitUnreached() }
+
+// Times between two searches for unreachable processes: doubled after each search.
+const (
+	firstSearch = 20 * time.Millisecond
+	lastSearch  = 5 * time.Second
+)
+
+// awaitUnreached notes the first process of the command whose file system lacks our files. It reports to the
+// user at once if the process has a runtime that could be recorded otherwise. It returns when a process has
+// connected, or the recording has ended.
+func (r *run) awaitUnreached() {
+	noted := false
+	for pause := firstSearch; ; pause = min(2*pause, lastSearch) {
+		select {
+		case <-r.srv.connected:
+			return
+		case <-r.over:
+			return
+		case <-time.After(pause):
+		}
+		for _, pid := range inheritors(r.srv.path) {
+			line := unreached(pid, r.opt.Profiler, r.srv.path)
+			if line == "" {
+				continue
+			}
+			if !noted {
+				noted = true
+				r.srv.note(line)
+			}
+			if _, err := diagnostics.Process(pid); err == nil {
+				r.opt.Say(line)
+				return
+			}
+		}
+	}
+}
+
+// unreached returns why a process cannot load our library or connect, and what to do, if its file system lacks
+// one of the files that this needs; otherwise "".
+func unreached(pid int, needs ...string) string {
+	at := fmt.Sprintf("/proc/%d/root", pid)
+	lacks := slices.IndexFunc(needs, func(file string) bool {
+		_, err := os.Stat(at + file)
+		return errors.Is(err, os.ErrNotExist)
+	})
+	if lacks < 0 || !runs(pid) {
+		return ""
+	}
+	where, inside := "other mounts", ""
+	if root, err := os.Readlink(at); err == nil && root != "/" {
+		where, inside = "the root folder "+root, fmt.Sprintf(" (chroot %s seedwalk record -- COMMAND)", root)
+	}
+	return fmt.Sprintf("process %d (%s) has %s and does not see %s there: run seedwalk in there%s, or record the process while it runs (seedwalk record --pid %d)",
+		pid, listen.ProcessName(pid), where, needs[lacks], inside, pid)
+}
 
 // inheritors returns the running processes whose environment names our socket, and young processes
 // without environment and arguments: these are about to execute a program.

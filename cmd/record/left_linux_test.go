@@ -26,6 +26,7 @@ func init() {
 		send(greet, samples(3), func(w *wire.Writer) { w.Bye("exit") })
 		return leave("helper")
 	}
+	otherTargets["in another root"] = inAnotherRoot
 	otherTargets["orphan"] = orphan
 	otherTargets["helper"] = helper
 	otherTargets["sleeper"] = sleeper
@@ -179,4 +180,42 @@ func TestInterruptEndsFollowing(t *testing.T) {
 	syscall.Kill(os.Getpid(), syscall.SIGINT) // once: a second one would end the tool anyway
 	res := <-done
 	expect.True(t, res.ExitCode == 0, "exit code %d", res.ExitCode)
+}
+
+// inAnotherRoot changes its root folder to its working directory, as chroot does.
+func inAnotherRoot() int {
+	if err := syscall.Chroot("."); err != nil {
+		return 96
+	}
+	time.Sleep(time.Second)
+	return 0
+}
+
+// A command in another root folder does not see the library. The tool says so, and what to do.
+func TestNamesWhatCannotBeReached(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED-CHECK: chroot needs root")
+	}
+	root := tempdir.New(t)
+	t.Chdir(root)
+	opt, said := fakeRun(t, "in another root")
+	res := mustRun(t, opt)
+	for _, want := range []string{"no samples: no .NET runtime loaded seedwalk's library; process ",
+		" has the root folder " + root + " and does not see " + opt.Profiler + " there: run seedwalk in there (",
+		"chroot " + root + " seedwalk record", "seedwalk record --pid "} {
+		expect.True(t, res.ExitCode == 0 && strings.Contains(said.String(), want),
+			"exit code %d, said %q, want %q", res.ExitCode, said, want)
+	}
+}
+
+// A process may see the library and not the socket, or neither.
+func TestUnreached(t *testing.T) {
+	dir := tempdir.New(t)
+	socket := filepath.Join(dir, "socket")
+	library := must.Get(os.Executable())(t)
+	expect.Equal(t, unreached(os.Getpid(), library, dir), "", "all files are there")
+	got := unreached(os.Getpid(), library, socket)
+	want := " has other mounts and does not see " + socket + " there: run seedwalk in there, or record"
+	expect.True(t, strings.Contains(got, want), "%q, want %q", got, want)
+	expect.Equal(t, unreached(1<<22-1, library, socket), "", "no process")
 }

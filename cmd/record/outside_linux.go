@@ -22,9 +22,6 @@ import (
 	"github.com/seedwalk/seedwalk/sample/target"
 )
 
-// follow does nothing: the processes that are recorded connect by themselves.
-func (r *run) follow() {}
-
 // handOver is the time that a connected probe has for its first message.
 const handOver = 10 * time.Second
 
