@@ -158,7 +158,7 @@ func (a *account) threads() {
 	for _, tid := range slices.Sorted(maps.Keys(located)) {
 		set := a.sets[tid]
 		if located[tid] >= fewSamples*a.period {
-			a.scale(set, located[tid], wire.CauseTool)
+			a.scale(set, located[tid], a.lacking(located[tid]))
 			continue
 		}
 		fewNanos += located[tid]
@@ -176,6 +176,16 @@ func (a *account) threads() {
 		}
 	}
 	a.scale(&few, fewNanos, wire.CauseShort)
+}
+
+// lacking returns why a watched thread with this time has too few samples. The mean period of all samples may be
+// far below the requested one, because a process is sampled more often while it starts.
+func (a *account) lacking(nanos uint64) int {
+	if hello := a.p.hello; hello != nil && hello.RateMilliHz > 0 &&
+		nanos/1_000_000 < fewSamples*1_000_000/hello.RateMilliHz {
+		return wire.CauseRate
+	}
+	return wire.CauseTool
 }
 
 // thread accounts for the time of a thread and returns the part for its samples.

@@ -155,6 +155,21 @@ func TestAccount(t *testing.T) {
 	}
 }
 
+// A process is sampled more often while it starts. A thread that used less time than ten samples of the
+// requested rate lacks samples because of the rate, and a busier one because of the tool.
+func TestAccountRate(t *testing.T) {
+	const rate, slow = "[rate too low]", "[tool too slow]"
+	for _, c := range []struct {
+		millihertz uint64
+		cause      string
+	}{{100_000, slow}, {50_000, slow}, {49_000, rate}, {100, rate}, {0, slow}, {1 << 63, slow}} {
+		p := clocked(map[uint64]int{1: 50}, usageOf(1, 500, 0, 0), usageOf(2, 200, 0, 0), usageOf(0, 700, 0, 0))
+		p.hello.RateMilliHz = c.millihertz
+		_, leaves := accounted(p)
+		expect.Equal(t, leaves[c.cause], 200*ms, "%s at %d mHz", c.cause, c.millihertz)
+	}
+}
+
 // Without the clock of the process no time is invented.
 func TestAccountUnknown(t *testing.T) {
 	p, leaves := accounted(clocked(map[uint64]int{1: 50, 2: 3}))

@@ -222,7 +222,8 @@ const (
 	CauseNoRoom   = 4 // a buffer was full and copies were dropped
 	CauseTool     = 5 // the tool was too slow, or could not watch the thread
 	CauseBlocked  = 6 // the thread blocked the signal that takes its samples
-	NumCauses     = 7
+	CauseRate     = 7 // the requested rate is too low for the thread's time
+	NumCauses     = 8
 )
 
 // ProcessTID is the TID of a Usage that holds the clock of the whole process.
