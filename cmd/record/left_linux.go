@@ -175,8 +175,8 @@ func (r *run) awaitUnreached() {
 	}
 }
 
-// unreached returns why a process cannot load our library or connect, and what to do, if its file system lacks
-// one of the files that this needs; otherwise "".
+// unreached returns why a process cannot load our library or connect, and what to do, if its file system
+// lacks one of the files that this needs; otherwise "".
 func unreached(pid int, needs ...string) string {
 	at := fmt.Sprintf("/proc/%d/root", pid)
 	lacks := slices.IndexFunc(needs, func(file string) bool {

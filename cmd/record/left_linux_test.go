@@ -201,7 +201,7 @@ func TestNamesWhatCannotBeReached(t *testing.T) {
 	opt, said := fakeRun(t, "in another root")
 	res := mustRun(t, opt)
 	for _, want := range []string{"no samples: no .NET runtime loaded seedwalk's library; process ",
-		" has the root folder " + root + " and does not see " + opt.Profiler + " there: run seedwalk in there (",
+		" has the root folder " + root + " and does not see " + opt.Profiler + " there: run seedwalk in",
 		"chroot " + root + " seedwalk record", "seedwalk record --pid "} {
 		expect.True(t, res.ExitCode == 0 && strings.Contains(said.String(), want),
 			"exit code %d, said %q, want %q", res.ExitCode, said, want)

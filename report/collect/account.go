@@ -178,8 +178,8 @@ func (a *account) threads() {
 	a.scale(&few, fewNanos, wire.CauseShort)
 }
 
-// lacking returns why a watched thread with this time has too few samples. The mean period of all samples may be
-// far below the requested one, because a process is sampled more often while it starts.
+// lacking returns why a watched thread with this time has too few samples. The mean period of all samples may
+// be far below the requested one, because a process is sampled more often while it starts.
 func (a *account) lacking(nanos uint64) int {
 	if hello := a.p.hello; hello != nil && hello.RateMilliHz > 0 &&
 		nanos/1_000_000 < fewSamples*1_000_000/hello.RateMilliHz {

@@ -163,7 +163,8 @@ func TestAccountRate(t *testing.T) {
 		millihertz uint64
 		cause      string
 	}{{100_000, slow}, {50_000, slow}, {49_000, rate}, {100, rate}, {0, slow}, {1 << 63, slow}} {
-		p := clocked(map[uint64]int{1: 50}, usageOf(1, 500, 0, 0), usageOf(2, 200, 0, 0), usageOf(0, 700, 0, 0))
+		p := clocked(map[uint64]int{1: 50},
+			usageOf(1, 500, 0, 0), usageOf(2, 200, 0, 0), usageOf(0, 700, 0, 0))
 		p.hello.RateMilliHz = c.millihertz
 		_, leaves := accounted(p)
 		expect.Equal(t, leaves[c.cause], 200*ms, "%s at %d mHz", c.cause, c.millihertz)
