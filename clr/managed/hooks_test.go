@@ -145,7 +145,7 @@ func TestHijackStubsOfRealCLRs(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(root, path)); err != nil {
 				t.Skipf("SKIPPED-CHECK: %s is missing; run make runtime", path)
 			}
-			expect.True(t, hasStub(t, filepath.Join(root, path)), "no row of HijackStubs is of this runtime")
+			expect.True(t, hasStub(t, filepath.Join(root, path)), "no row of HijackStubs is of this runtime: add one with the first instructions of OnHijackTripThread")
 		})
 	}
 	t.Run("10.0.9 for Windows", func(t *testing.T) {
@@ -197,7 +197,7 @@ func hasStub(t *testing.T, path string) bool {
 		if s.Executable() && FindHijackStub(&m, code) != 0 {
 			r := FindRestore(&m, code)
 			if amd64 := m.CFI.Arch() == context.ArchAMD64; amd64 != (r.End-r.Start == 0x99) {
-				t.Errorf("the part with wrong call frame information is %+v", r)
+				t.Errorf("restoreBegin and restoreEnd find %+v: compare ClrRestoreNonvolatileContextWorker", r)
 			}
 			return true
 		}

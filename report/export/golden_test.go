@@ -140,6 +140,12 @@ func TestSchemaIsDocumented(t *testing.T) {
 	all := map[string]bool{}
 	tags(reflect.TypeFor[jsonFile](), all)
 	must.True(t, len(all) >= 40, "only %d fields", len(all))
+	for k := ClockPerf; k < NumClocks; k++ { // values of clock, and of counters
+		all[k.String()], all["clock_"+k.String()] = true, true
+	}
+	for e := NoEvent + 1; e < NumEvents; e++ {
+		all[e.String()] = true
+	}
 	for name := range all {
 		expect.True(t, strings.Contains(string(doc), "`"+name+"`"), "docs/json.md does not name %s", name)
 	}
