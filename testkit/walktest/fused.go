@@ -27,6 +27,7 @@ type Walker interface {
 	unwind.Walker
 	// DisableCache(false) drops the rules that are kept.
 	DisableCache(off bool)
+	Table() *module.Table
 }
 
 // Fused is a test of walks over random stacks of random functions.

@@ -31,8 +31,9 @@ type Lab struct {
 	Hostile     []Hostile // more hostile stacks
 	// Real are functions of all kinds of rules, for random stacks. Word is a random word: any number, or an
 	// address in the stack or in code.
-	Real []Fn
-	Word func(rnd *rand.Rand) uint64
+	Real  []Fn
+	Word  func(rnd *rand.Rand) uint64
+	Cache Cache
 }
 
 // Run runs all tests of walks.
@@ -51,6 +52,8 @@ func (l *Lab) Run(t *testing.T) {
 		{"NoAllocations", l.noAllocations},
 		{"NoAllocationsRecorded", l.noAllocationsRecorded},
 		{"WalkAgreesWithStep", l.walkAgreesWithStep},
+		{"CacheWays", l.cacheWays},
+		{"SetTableKeepsRules", l.setTableKeepsRules},
 	} {
 		t.Run(c.name, c.test)
 	}

@@ -61,34 +61,6 @@ func TestDWARFNumbers(t *testing.T) {
 	}
 }
 
-// Four addresses with the same place in the cache are kept side by side; a fifth
-// replaces only one of them.
-func TestCacheWays(t *testing.T) {
-	u := New()
-	look := func(k uint64) uint64 { return k << 24 }
-	kept := func(n uint64) (found int) {
-		for k := uint64(1); k <= n; k++ {
-			for i := range u.cache {
-				if e := &u.cache[i]; e.addr == look(k) && e.rule.bits != 0 {
-					found++
-				}
-			}
-		}
-		return found
-	}
-	for round := range 3 {
-		for k := uint64(1); k <= ways; k++ {
-			u.lookup(unwind.Instruction(look(k)))
-		}
-		n := kept(ways)
-		expect.True(t, n == ways, "round %d: %d of %d kept", round, n, ways)
-	}
-	for k := uint64(ways + 1); k < 20; k++ {
-		u.lookup(unwind.Instruction(look(k)))
-		expect.Equal(t, kept(k), ways, "kept of %d", k)
-	}
-}
-
 // Rules that no longer hold are dropped: those made before the return hooks were known, and all of them if
 // the cache is disabled.
 func TestCacheDropped(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 func TestSizes(t *testing.T) {
@@ -298,37 +297,6 @@ func TestSetTable(t *testing.T) {
 	u.SetTable(nil)
 	off = u.lookup(unwind.Instruction(at(0))).offset()
 	expect.True(t, off == 32, "offset %d after a nil table", off)
-}
-
-// If only managed code was added or removed, the rules of native code stay, and those of
-// managed code follow the table.
-func TestSetTableKeepsRules(t *testing.T) {
-	table := makeTable(t, 1, fn{Program: []byte{0x0e, 16}}, fn{})
-	u, native := unwinder(table), table.At(0)
-	kept := func() (n int) {
-		for i := range u.cache {
-			if u.cache[i].rule.bits != 0 {
-				n++
-			}
-		}
-		return n
-	}
-	look := func(ip uint64) Rule { return u.lookup(unwind.Instruction(ip)) }
-	set := func(gen uint32, managed ...memory.Range) {
-		u.SetTable(module.NewTable(gen, []module.Module{*native}, managed))
-	}
-	look(at(0))
-	look(jitHi + 8)
-	must.True(t, look(jitIP).Managed() && !look(jitHi+8).Managed() && kept() == 3, "%d kept", kept())
-	set(2, memory.Range{Start: jitHi, End: jitHi + 16})
-	expect.True(t, kept() == 1, "%d kept, want that of the module", kept())
-	expect.True(t, !look(jitIP).Managed() && look(jitHi+8).Managed() && look(at(0)).offset() == 16,
-		"rules of the table before")
-	set(3, memory.Range{Start: at(0), End: at(1)})
-	expect.True(t, look(at(0)).Managed(), "managed code in a module's range")
-	native.ID++
-	set(4)
-	expect.Equal(t, kept(), 0, "kept of another module")
 }
 
 // With more side rules than there is room for, the cache is emptied, and results stay right.

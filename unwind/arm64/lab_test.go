@@ -64,6 +64,18 @@ var lab = walktest.Lab{
 		}
 		return textBias + textLo + rnd.Uint64N(uint64(len(cfiEffects))*fnSize)&^3
 	},
+	Cache: walktest.Cache{Ways: ways, Apart: 1 << 30,
+		Look: func(w walktest.Walker, ip uint64) bool {
+			return w.(*Unwinder).lookup(unwind.Instruction(ip)).Managed()
+		},
+		Kept: func(w walktest.Walker) (at []uint64) {
+			for _, e := range w.(*Unwinder).cache[:] {
+				if e.rule.kind != RuleNone {
+					at = append(at, e.addr)
+				}
+			}
+			return at
+		}},
 }
 
 // TestWalks runs the tests that both architectures share.
