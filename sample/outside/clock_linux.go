@@ -13,18 +13,14 @@ import (
 // perf events by the random clock if the kernel does not permit them.
 func (e *Engine) chooseClock() sampler.Clock {
 	e.perf = perfClock{most: threads.MayOpen(2, math.MaxInt32)}
-	switch want := e.Config.Clock; want {
-	case sampler.ClockTimer, sampler.ClockOverrun, sampler.ClockRandom:
+	want := e.Config.Clock
+	switch {
+	case want != sampler.ClockPerf && want != sampler.ClockAuto && want != "":
 		return want
-	case sampler.ClockPerf:
-		if !e.tryEvents() {
-			e.Stream.Out.Note("the kernel permits no perf events of this process, or too few: the tool's random clock is used instead")
-			return sampler.ClockRandom
-		}
-		return want
-	}
-	if e.tryEvents() {
+	case e.tryEvents():
 		return sampler.ClockPerf
+	case want == sampler.ClockPerf:
+		e.Stream.Out.Note("the kernel permits no perf events of this process, or too few: the tool's random clock is used instead")
 	}
 	return sampler.ClockRandom
 }
