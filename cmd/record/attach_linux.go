@@ -178,9 +178,18 @@ func (r *run) attach() error {
 		go r.awaitEnd()
 		return nil
 	}
+	return r.notLoaded(answer, known, err)
+}
+
+// notLoaded returns why no probe has connected, although the runtime was asked to load it. known is true if
+// the runtime answered.
+func (r *run) notLoaded(answer diagnostics.HResult, known bool, err error) *options.Refusal {
 	where := fmt.Sprintf("process %d", r.opt.PID)
 	refused := r.srv.lastRefused()
 	switch {
+	case !runs(r.opt.PID):
+		return &options.Refusal{What: "it ended before the probe was loaded", Where: where,
+			Remedy: "record it from its start: seedwalk record -- COMMAND", Code: options.ExitRefused}
 	case refused != "":
 		return &options.Refusal{What: "the probe was loaded, but: " + refused, Where: where,
 			Remedy: "try again", Code: options.ExitRefused}

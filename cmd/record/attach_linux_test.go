@@ -1,6 +1,7 @@
 package record
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/testkit/expect"
@@ -86,6 +88,24 @@ func TestThreadInsteadOfProcess(t *testing.T) {
 		expect.True(t, r != nil && r.What == fmt.Sprintf("it is a thread of process %d", os.Getpid()),
 			"outside %v: %+v", outside, r)
 	}
+}
+
+// A process that ends while it is attached to has no diagnostics port any more. It is not called a process
+// without one.
+func TestEndsDuringAttach(t *testing.T) {
+	cmd := exec.Command("true")
+	must.Do(t, cmd.Start())
+	r := &run{opt: &options.Options{PID: cmd.Process.Pid}, srv: &server{}}
+	for runs(r.opt.PID) { // it is not reaped yet
+		time.Sleep(time.Millisecond)
+	}
+	err := errors.New("it has no diagnostics port")
+	expect.Equal(t, r.notLoaded(0, false, err).What, "it ended before the probe was loaded", "of a zombie")
+	cmd.Wait()
+	expect.Equal(t, r.notLoaded(0, false, err).What, "it ended before the probe was loaded", "of no process")
+	r.opt.PID = os.Getpid()
+	got := r.notLoaded(0, false, err).What
+	expect.Equal(t, got, "the runtime does not load the probe: it has no diagnostics port", "of a live process")
 }
 
 // A library that is mapped in a chroot has another path for that process.
