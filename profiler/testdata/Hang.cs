@@ -29,6 +29,37 @@ sealed class Counter
 	public void Wait() { while (Volatile.Read(ref left) > 0) Thread.Sleep(1); }
 }
 
+// Static constructors that wait for work which needs their own type.
+static class Joining
+{
+	public static object Value = new object();
+	static Joining() { var t = new Thread(() => GC.KeepAlive(Value)) { Name = "needs" }; t.Start(); t.Join(); }
+}
+
+static class Tasking
+{
+	public static object Value = new object();
+	static Tasking() { Task.Run(() => GC.KeepAlive(Value)).Wait(); }
+}
+
+static class One
+{
+	public static object Value = new object();
+	static One() { Thread.Sleep(200); Task.Run(() => GC.KeepAlive(Two.Value)).Wait(); }
+}
+
+static class Two
+{
+	public static object Value = new object();
+	static Two() { Thread.Sleep(200); Task.Run(() => GC.KeepAlive(One.Value)).Wait(); }
+}
+
+static class Locking
+{
+	public static object Value = new object();
+	static Locking() { lock (Hang.A) { } }
+}
+
 public static class Hang
 {
 	[DllImport("libc.so.6")] static extern int pthread_mutex_lock(IntPtr m);
@@ -39,7 +70,7 @@ public static class Hang
 	[DllImport("libc.so.6")] static extern int pipe(int[] fds);
 	[DllImport("libc.so.6", EntryPoint = "pthread_mutex_lock"), SuppressGCTransition] static extern int lock_at_once(IntPtr m);
 
-	static readonly object A = new object(), B = new object();
+	public static readonly object A = new object(); static readonly object B = new object();
 	static readonly Counter Begun = new Counter(1);
 
 	static void Start(string name, Action body)
@@ -201,6 +232,66 @@ public static class Hang
 		Start("waiter", () => Task.WhenAll(After(lost), Task.Delay(-1)).Wait());
 	}
 
+	// The owner of A waits for a task whose own code waits for A.
+	static void TaskLock(Func<Action, Task> start)
+	{
+		var held = new Counter(1);
+		Start("holder", () => { lock (A) { held.Signal(); start(() => { lock (A) { } }).Wait(); } });
+		held.Wait();
+	}
+
+	static async Task Run(Action body) { await Task.Yield(); body(); }
+
+	static async Task RunAll(Action body) { await Task.WhenAll(Run(body), After(new TaskCompletionSource<int>().Task)); }
+
+	// A factory waits for a task that needs its Lazy.
+	static void OfLazy()
+	{
+		Lazy<int> lazy = null;
+		lazy = new Lazy<int>(() => Task.Run(() => lazy.Value).Result, LazyThreadSafetyMode.ExecutionAndPublication);
+		Start("first", () => GC.KeepAlive(lazy.Value));
+	}
+
+	// The owner of A waits, with or without a limit, for the end of a thread that needs A.
+	static void JoinLimit(int limit)
+	{
+		Start("holder", () => { lock (A) { var t = new Thread(() => { lock (A) { } }) { Name = "needs" }; t.Start(); t.Join(limit); } });
+	}
+
+	static void Mutexes(Mutex first, Mutex second)
+	{
+		var held = new Counter(2);
+		Start("first", () => { first.WaitOne(); held.Signal(); held.Wait(); second.WaitOne(); });
+		Start("second", () => { second.WaitOne(); held.Signal(); held.Wait(); first.WaitOne(); });
+	}
+
+	// The owner of a mutex waits for A, whose owner waits for the mutex, or for the mutex or something else.
+	static void MutexLock(Action<Mutex> wait)
+	{
+		var held = new Counter(2);
+		var mutex = new Mutex(false, null);
+		Start("first", () => { mutex.WaitOne(); held.Signal(); held.Wait(); lock (A) { } });
+		Start("second", () => { lock (A) { held.Signal(); held.Wait(); wait(mutex); } });
+	}
+
+	static void SemaphoreTwice()
+	{
+		var s = new SemaphoreSlim(1);
+		Start("waiter", () => { s.Wait(); s.Wait(); });
+	}
+
+	static void Semaphores()
+	{
+		var held = new Counter(2);
+		SemaphoreSlim a = new SemaphoreSlim(1), b = new SemaphoreSlim(1);
+		Start("first", () => { a.Wait(); held.Signal(); held.Wait(); b.Wait(); });
+		Start("second", () => { b.Wait(); held.Signal(); held.Wait(); a.Wait(); });
+	}
+
+	static async Task Twice(SemaphoreSlim s) { await s.WaitAsync(); await s.WaitAsync(); }
+
+	static void SemaphoreAwait() { Start("waiter", () => Twice(new SemaphoreSlim(1)).Wait()); }
+
 	static void Pulse() { Start("waiter", () => { lock (A) Monitor.Wait(A); }); }
 
 	static void Lost()
@@ -257,6 +348,18 @@ public static class Hang
 			{ "abandoned-collected", () => Abandoned(false, true) },
 			{ "collect", () => Collect(GC.Collect) }, { "allocate", () => Collect(() => GC.KeepAlive(new byte[2000])) },
 			{ "idle", Idle }, { "busy", Busy },
+			{ "task-lock", () => TaskLock(Task.Run) }, { "async-lock", () => TaskLock(Run) }, { "all-lock", () => TaskLock(RunAll) },
+			{ "lazy", OfLazy }, { "join-limit", () => JoinLimit(600000) }, { "join-holder", () => JoinLimit(-1) },
+			{ "type-join", () => Start("first", () => GC.KeepAlive(Joining.Value)) },
+			{ "type-task", () => Start("first", () => GC.KeepAlive(Tasking.Value)) },
+			{ "types", () => { Start("first", () => GC.KeepAlive(One.Value)); Start("second", () => GC.KeepAlive(Two.Value)); } },
+			{ "type-lock", () => { var held = new Counter(1); Start("first", () => { lock (A) { held.Signal(); Thread.Sleep(100); GC.KeepAlive(Locking.Value); } });
+				held.Wait(); Start("second", () => GC.KeepAlive(Locking.Value)); } },
+			{ "mutexes", () => Mutexes(new Mutex(false, null), new Mutex(false, null)) },
+			{ "named-mutexes", () => Mutexes(new Mutex(false, "seedwalk-hang-one"), new Mutex(false, "seedwalk-hang-two")) },
+			{ "mutex-lock", () => MutexLock(m => m.WaitOne()) }, { "mutex-limit", () => MutexLock(m => m.WaitOne(600000)) },
+			{ "mutex-any", () => MutexLock(m => WaitHandle.WaitAny(new WaitHandle[] { new ManualResetEvent(false), m }, -1)) },
+			{ "semaphore-twice", SemaphoreTwice }, { "semaphores", Semaphores }, { "semaphore-await", SemaphoreAwait },
 		};
 		modes[args[0]]();
 		Begun.Signal();

@@ -69,9 +69,13 @@ func (j *judge) does(t *Thread) string {
 		if l.Owner != 0 {
 			owner = fmt.Sprintf("thread %d", l.Owner)
 		}
-		return fmt.Sprintf("waits for the %s at %s, which %s held when it ended%s", l.Kind, l.At, owner, at)
+		return fmt.Sprintf("waits for the %s, which %s held when it ended%s", &l, owner, at)
 	} else if l.Kind != "" && l.Owner != 0 {
-		return fmt.Sprintf("waits for the %s at %s, which %s holds%s", l.Kind, l.At, j.who(l.Owner), at)
+		verb := "holds"
+		if l.Kind == StaticConstructor {
+			verb = "runs"
+		}
+		return fmt.Sprintf("waits for the %s, which %s %s%s", &l, j.who(l.Owner), verb, at)
 	}
 	w, by := t.Wait()
 	if t.Joins != 0 {

@@ -1,6 +1,7 @@
 package hang
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -17,6 +18,20 @@ type Lock struct {
 	At    string // address of the lock
 	Owner uint32 // thread that holds it, 0 if unknown
 	Ended bool   // the owner ended without releasing it
+	Name  string // of a type whose static constructor the owner runs, or of a mutex
+}
+
+// StaticConstructor is the Kind of a Lock that the thread holds which runs a type's static constructor.
+const StaticConstructor = "static constructor"
+
+func (l *Lock) String() string {
+	switch {
+	case l.Kind == StaticConstructor:
+		return fmt.Sprintf("static constructor of %s at %s", l.Name, l.At)
+	case l.Name != "":
+		return fmt.Sprintf("%s %q at %s", l.Kind, l.Name, l.At)
+	}
+	return fmt.Sprintf("%s at %s", l.Kind, l.At)
 }
 
 // Thread is a thread in two snapshots.

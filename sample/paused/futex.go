@@ -13,18 +13,22 @@ import (
 type LockKind uint8
 
 const (
-	NoLock       LockKind = iota
-	Mutex                 // a pthread mutex
-	PIFutex               // a futex whose word holds its owner, maintained by the kernel
-	Monitor               // a managed object that is locked
-	SlimLock              // a System.Threading.Lock
-	ReaderWriter          // a ReaderWriterLockSlim
-	ThreadEnd             // no lock: the end of a thread (Thread.Join)
+	NoLock            LockKind = iota
+	Mutex                      // a pthread mutex
+	PIFutex                    // a futex whose word holds its owner, maintained by the kernel
+	Monitor                    // a managed object that is locked
+	SlimLock                   // a System.Threading.Lock
+	ReaderWriter               // a ReaderWriterLockSlim
+	ThreadEnd                  // no lock: the end of a thread (Thread.Join)
+	Section                    // a critical section of the runtime
+	StaticConstructor          // a type's static constructor, which another thread runs
+	MutexObject                // a System.Threading.Mutex
 )
 
 func (k LockKind) String() string {
 	return [...]string{"", "pthread mutex", "priority-inheriting futex", "monitor",
-		"System.Threading.Lock", "reader-writer lock", "end of a thread"}[k]
+		"System.Threading.Lock", "reader-writer lock", "end of a thread", "lock of the runtime",
+		"static constructor", "System.Threading.Mutex"}[k]
 }
 
 // Lock is the lock that a thread waits for. Owner is 0 if no owner is proven. Ended reports that the owner
@@ -34,13 +38,15 @@ type Lock struct {
 	At    uint64
 	Owner uint32
 	Ended bool
+	Name  string // of the type with the static constructor, or of a System.Threading.Mutex; "" if it has none
 }
 
 // lockWord is the futex word of a thread's call, read while the thread was stopped.
 type lockWord struct {
 	op, expected uint32
 	Addr         uint64
-	words        [6]uint32
+	words        [10]uint32
+	linked       bool // the robust list of a thread of this process contains the mutex
 	ok           bool
 }
 
@@ -66,11 +72,15 @@ func (s *Process) ReadCall(th *Thread, st live.Stood) {
 	}
 	w := &th.word
 	w.Addr, w.op, w.expected = c.args[0], uint32(c.args[1])&futexOp, uint32(c.args[2])
-	var b [24]byte
-	if w.ok = s.target.Mem.ReadSome(b[:], w.Addr) == len(b); w.ok {
+	var b [40]byte
+	if w.ok = s.target.Mem.ReadSome(b[:], w.Addr) >= 24; w.ok {
 		for i := range w.words {
 			w.words[i] = binary.LittleEndian.Uint32(b[4*i:])
 		}
+		prev := binary.LittleEndian.Uint64(b[4*mutexPrev:]) &^ 1
+		var next [8]byte
+		w.linked = s.target.Mem.ReadAt(next[:], prev) &&
+			binary.LittleEndian.Uint64(next[:])&^1 == w.Addr+4*mutexNext
 	}
 	if restarted { // maybe nanosleep, clock_nanosleep, or poll; their arguments rarely look like a futex wait
 		waits := w.op == futexWait || w.op == futexWaitBits // the kernel restarts no other call like this
@@ -82,21 +92,26 @@ func (s *Process) ReadCall(th *Thread, st live.Stood) {
 }
 
 // Offsets in glibc's pthread_mutex_t on 64-bit systems (sysdeps/nptl/bits/struct_mutex.h), in words: __lock,
-// __count, __owner, __nusers, __kind.
+// __count, __owner, __nusers, __kind, __list.
 const (
 	mutexOwner = 2
 	mutexUsers = 3
 	mutexKind  = 4
+	mutexPrev  = 6
+	mutexNext  = 8
 
 	contended = 2                           // value of __lock: held, with waiters
+	waiters   = 1 << 31                     // in __lock of a robust mutex: its owner, with waiters
+	robust    = 0x10                        // bit of __kind
 	kinds     = 0x1f | 0x100 | 0x200 | 0x80 // all bits of the kinds of mutexes
 )
 
 // native returns the lock that contains the word, or a Lock of kind NoLock if the lock cannot be proven.
 // The kernel maintains the owner of a priority-inheriting futex. Any other word is a pthread mutex if three
 // conditions hold. The wait expects the value that only the slow path of a mutex uses. The owner is another
-// thread of this process. The number of users is plausible. leaf is the function that made the call, and
-// image the file that contains it.
+// thread of this process. The number of users is plausible. A robust mutex, which processes may share, must
+// also be in the list of a thread of this process. leaf is the function that made the call, and image the
+// file that contains it.
 func (w *lockWord) native(tid uint32, numbers target.Numbering, leaf, image string) (l Lock) {
 	if !w.ok {
 		return l
@@ -114,7 +129,11 @@ func (w *lockWord) native(tid uint32, numbers target.Numbering, leaf, image stri
 		return Lock{}
 	}
 	owner, ok := numbers.Outer(w.words[mutexOwner])
-	if w.expected != contended || w.words[0] != contended || !ok || owner == tid || !isGlibc(image) ||
+	held := uint32(contended)
+	if w.words[mutexKind]&robust != 0 && w.linked {
+		held = waiters | w.words[mutexOwner]
+	}
+	if w.expected != held || w.words[0] != held || !ok || owner == tid || !isGlibc(image) ||
 		leaf == "syscall" ||
 		w.words[mutexUsers] == 0 || w.words[mutexUsers] > target.MaxThreads ||
 		w.words[mutexKind]&^kinds != 0 {

@@ -13,7 +13,7 @@ import (
 func TestMutexOf(t *testing.T) {
 	threads := target.Numbers{7: true, 8: true}
 	good := lockWord{op: futexWait, expected: contended, Addr: 0x1000,
-		words: [6]uint32{2, 0, 8, 1, 0, 0}, ok: true}
+		words: [10]uint32{2, 0, 8, 1, 0, 0}, ok: true}
 	held := func(k LockKind, owner uint32) Lock { return Lock{Kind: k, At: 0x1000, Owner: owner} }
 	const libc = "/lib/x86_64-linux-gnu/libc.so.6"
 	for _, c := range []struct {
@@ -26,6 +26,12 @@ func TestMutexOf(t *testing.T) {
 			func(*lockWord) {}, held(Mutex, 8)},
 		{"recursive", "", libc, func(w *lockWord) { w.words[1], w.words[mutexKind] = 3, 1 },
 			held(Mutex, 8)},
+		{"robust", "", libc, func(w *lockWord) {
+			w.expected, w.words[0], w.words[mutexKind], w.linked = waiters|8, waiters|8, 0x91, true
+		}, held(Mutex, 8)},
+		{"robust, in no list of this process", "", libc, func(w *lockWord) {
+			w.expected, w.words[0], w.words[mutexKind] = waiters|8, waiters|8, 0x91
+		}, Lock{}},
 		{"unreadable", "", libc, func(w *lockWord) { w.ok = false }, Lock{}},
 		{"of another library", "", "/usr/lib/librust.so", func(*lockWord) {}, Lock{}},
 		{"by syscall(2)", "syscall", libc, func(*lockWord) {}, Lock{}},
@@ -84,10 +90,10 @@ func (n late) Refresh() { n.Numbers[9] = true }
 func TestConfirmEnded(t *testing.T) {
 	all := []managedWaiter{{waiter: waiter{tid: 1}}, {waiter: waiter{tid: 2}}, {waiter: waiter{tid: 3}},
 		{waiter: waiter{tid: 4}}}
-	second := map[uint32]Lock{1: {SlimLock, 0x1000, 9, true}, 2: {SlimLock, 0x2000, 8, true},
-		3: {SlimLock, 0x3000, 7, true}}
-	found := map[uint32]Lock{1: {SlimLock, 0x1000, 9, true}, 2: {SlimLock, 0x2000, 8, true},
-		3: {SlimLock, 0x3000, 6, true}, 4: {SlimLock, 0x4000, 5, false}}
+	second := map[uint32]Lock{1: {SlimLock, 0x1000, 9, true, ""}, 2: {SlimLock, 0x2000, 8, true, ""},
+		3: {SlimLock, 0x3000, 7, true, ""}}
+	found := map[uint32]Lock{1: {SlimLock, 0x1000, 9, true, ""}, 2: {SlimLock, 0x2000, 8, true, ""},
+		3: {SlimLock, 0x3000, 6, true, ""}, 4: {SlimLock, 0x4000, 5, false, ""}}
 	p := &target.Process{}
 	p.Threads.Numbers = late{target.Numbers{}}
 	locks{p}.confirmEnded(all, found, func(w *managedWaiter) Lock {
@@ -96,8 +102,8 @@ func TestConfirmEnded(t *testing.T) {
 		l.Ended = !lives
 		return l
 	})
-	for tid, want := range map[uint32]Lock{1: {SlimLock, 0x1000, 9, false}, 2: {SlimLock, 0x2000, 8, true},
-		3: {Kind: SlimLock}, 4: {SlimLock, 0x4000, 5, false}} {
+	for tid, want := range map[uint32]Lock{1: {SlimLock, 0x1000, 9, false, ""}, 2: {SlimLock, 0x2000, 8, true, ""},
+		3: {Kind: SlimLock}, 4: {SlimLock, 0x4000, 5, false, ""}} {
 		expect.True(t, found[tid] == want, "thread %d: %+v, want %+v", tid, found[tid], want)
 	}
 }

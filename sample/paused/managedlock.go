@@ -36,12 +36,17 @@ var managedLocks = []managedLock{
 // function that wants the lock.
 type managedWaiter struct {
 	waiter
-	lock *managedLock
+	lock  *managedLock
+	inner []byte // the native frame that the named function has called, if it called one
 }
 
 // waitsManaged records a thread that waits for one of managedLocks.
 func (s *Process) waitsManaged(th *Thread, st *Stack) {
-	lock := slices.IndexFunc(managedLocks, func(l managedLock) bool { return waitsIn(st.Frames, l.calls) })
+	at := -1
+	lock := slices.IndexFunc(managedLocks, func(l managedLock) bool {
+		at = waitsIn(st.Frames, l.calls)
+		return at > 0
+	})
 	if lock < 0 {
 		return
 	}
@@ -58,16 +63,25 @@ func (s *Process) waitsManaged(th *Thread, st *Stack) {
 		return
 	}
 	data := slices.Clone(th.Stack.Data[from:end])
-	s.managed = append(s.managed,
-		managedWaiter{waiter{tid: th.TID, at: th.Regs.SP(), data: data, regs: th.Regs}, &managedLocks[lock]})
+	var inner []byte
+	if from, end := st.Frames[at-1].SP-th.Regs.SP(), st.Frames[at].SP-th.Regs.SP(); from < end &&
+		end <= uint64(len(data)) && st.Frames[at-1].Kind == unwind.KindNative {
+		inner = data[from:end]
+	}
+	s.managed = append(s.managed, managedWaiter{waiter{tid: th.TID, at: th.Regs.SP(), data: data,
+		regs: th.Regs}, &managedLocks[lock], inner})
 }
 
-// waitsIn reports whether the thread waits in a function whose name begins with calls.
-func waitsIn(frames []StackFrame, calls string) bool {
+// waitsIn returns the first frame of a function whose name begins with calls, -1 if the thread does not wait
+// in one. On .NET 9, some of these functions are native.
+func waitsIn(frames []StackFrame, calls string) int {
 	const near = 24 // frames: those of the wait itself, native (9 in a single file of .NET 10) and managed
-	return slices.ContainsFunc(frames[min(1, len(frames)):min(near, len(frames))], func(f StackFrame) bool {
-		return f.Kind == unwind.KindManaged && strings.HasPrefix(f.Name, calls)
-	})
+	for i := 1; i < min(near, len(frames)); i++ {
+		if strings.HasPrefix(frames[i].Name, calls) {
+			return i
+		}
+	}
+	return -1
 }
 
 // managedOwners finds the locks of s.managed and their owners. If the heap cannot be read, only the kind of a
@@ -83,8 +97,11 @@ func (s *Process) managedOwners() map[uint32]Lock {
 		if heap != nil {
 			o, ok := t.lockIn(heap, types, w)
 			if owner, ended := t.ownerOf(&o, w); ok && w.stays(s.target) {
-				return Lock{w.lock.kind, o.Addr, owner, ended}
+				return Lock{Kind: w.lock.kind, At: o.Addr, Owner: owner, Ended: ended}
 			}
+		}
+		if owner := t.joins(w); owner != 0 && w.stays(s.target) {
+			return Lock{Kind: w.lock.kind, Owner: owner}
 		}
 		return Lock{Kind: w.lock.kind}
 	}
@@ -149,6 +166,21 @@ func (t locks) lockIn(heap *objects.Heap, types *objects.Types,
 		found, ok = o, true
 	}
 	return found, ok
+}
+
+// joins returns the thread whose end a waiter awaits, 0 if that is not certain. The native function behind
+// Thread.Join of .NET 9 keeps the address of the runtime's Thread in its frame, and no other but its own.
+func (t locks) joins(w *managedWaiter) (tid uint32) {
+	for b := w.inner; len(b) >= 8 && w.lock.kind == ThreadEnd; b = b[8:] {
+		switch at := t.threadAt(binary.LittleEndian.Uint64(b)); {
+		case at == 0, at == w.tid, at == tid:
+		case tid != 0:
+			return 0
+		default:
+			tid = at
+		}
+	}
+	return tid
 }
 
 // ownerOf returns the thread that owns a lock, 0 if the lock records none, and whether that thread has ended.

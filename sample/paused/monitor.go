@@ -158,6 +158,8 @@ type waiter struct {
 	data []byte
 	regs context.Registers
 	in   string // the managed method
+	// futex is the address of the word at which it waits.
+	futex uint64
 }
 
 // maxNative bounds the native frames of a wait, bytes.
@@ -179,7 +181,7 @@ func (th *Thread) waits(s *Stack) (w waiter, ok bool) {
 			return w, false
 		}
 		return waiter{th.TID, th.Regs.SP(),
-			append([]byte(nil), th.Stack.Data[off:end]...), th.Regs, f.Name}, true
+			append([]byte(nil), th.Stack.Data[off:end]...), th.Regs, f.Name, th.word.Addr}, true
 	}
 	return w, false
 }
@@ -243,7 +245,7 @@ func (t locks) entered(waiters []waiter) map[uint32]Lock {
 		}
 		for _, w := range who {
 			if !several[w.tid] && w.stays(t.Process) {
-				out[w.tid] = Lock{Monitor, at, m.owner, m.ended}
+				out[w.tid] = Lock{Kind: Monitor, At: at, Owner: m.owner, Ended: m.ended}
 			}
 		}
 	}

@@ -314,6 +314,9 @@ func (s *Process) Walk(th *Thread) Stack {
 	if len(out.Frames) > 0 && s.target.Threads.Numbers != nil {
 		leaf := &out.Frames[0]
 		out.Lock = th.word.native(th.TID, s.target.Threads.Numbers, leaf.Name, leaf.Module)
+		if m := s.target.Mapping(out.Lock.At); m != nil && out.Lock.Kind == Mutex {
+			out.Lock = named(out.Lock, m.Path)
+		}
 		if w, ok := th.waits(&out); ok && out.Lock.Kind == NoLock {
 			s.waiters = append(s.waiters, w)
 		}
@@ -327,9 +330,19 @@ func (s *Process) Walk(th *Thread) Stack {
 // SetThreads sets how the process numbers its threads. Without it, lock owners are not searched.
 func (s *Process) SetThreads(n target.Numbering) { s.target.Threads.Numbers = n }
 
-// Locks adds to walked threads the monitors of the runtime that they want to enter.
+// Locks adds to walked threads the locks of the runtime for which they wait.
 func (s *Process) Locks(stacks []Stack) {
-	found, managed := locks{s.target}.entered(s.waiters), s.managedOwners()
+	t := locks{s.target}
+	found, managed := t.entered(s.waiters), s.managedOwners()
+	for i := range s.waiters {
+		w := &s.waiters[i]
+		if _, ok := found[w.tid]; ok {
+			continue
+		}
+		if l := t.inRuntime(w); l.Owner != 0 {
+			found[w.tid] = l
+		}
+	}
 	for i := range stacks {
 		if l, ok := found[stacks[i].TID]; ok {
 			stacks[i].Lock = l
@@ -338,6 +351,7 @@ func (s *Process) Locks(stacks []Stack) {
 		} else if l.Kind != NoLock {
 			stacks[i].Lock = l
 		}
+		stacks[i].Lock = t.withType(stacks[i].Lock)
 		stacks[i].Cooperative = s.target.Cooperative(stacks[i].TID)
 		stacks[i].Suspends = s.target.Suspends(stacks[i].TID)
 	}

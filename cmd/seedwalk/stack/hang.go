@@ -222,7 +222,8 @@ func processOf(v *stackView, pending *tasks.Result) *hang.Process {
 			Suspends: t.suspends, Blocks: blocks[t.block], Limited: t.limited || byToken,
 			Joins: t.Joins}
 		if t.Lock != nil {
-			h.Lock = hang.Lock{Kind: t.Lock.Kind, At: t.Lock.At, Owner: t.Lock.Owner, Ended: t.Lock.Ended}
+			h.Lock = hang.Lock{Kind: t.Lock.Kind, At: t.Lock.At, Owner: t.Lock.Owner, Ended: t.Lock.Ended,
+				Name: t.Lock.Name}
 		}
 		if v.Crash != nil && v.Crash.TID == t.TID {
 			h.Signal = v.Crash.Signal

@@ -13,6 +13,7 @@ type stackLock struct {
 	At    string `json:"at,omitempty"`
 	Owner uint32 `json:"owner,omitempty"` // 0 = not known
 	Ended bool   `json:"owner_ended,omitempty"`
+	Name  string `json:"name,omitempty"` // of the type with a static constructor, or of a mutex
 }
 
 // cycles lists the threads that wait for each other, each cycle once, from its lowest
@@ -65,6 +66,9 @@ func (v *stackView) writeLock(w io.Writer, t *stackThread, several bool) {
 		return
 	}
 	fmt.Fprintf(w, "  (%s waits for a %s", who, t.Lock.Kind)
+	if t.Lock.Name != "" {
+		fmt.Fprintf(w, " (%s)", t.Lock.Name)
+	}
 	if t.Lock.At != "" {
 		fmt.Fprintf(w, " at %s", t.Lock.At)
 	}

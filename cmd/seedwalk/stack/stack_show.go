@@ -103,7 +103,8 @@ func (v *stackView) add(p *paused.Process, s *paused.Stack, name string, held ti
 		t.Lacks = fmt.Sprintf("%#x", s.Lacks)
 	}
 	if s.Lock.Kind != paused.NoLock {
-		t.Lock = &stackLock{Kind: s.Lock.Kind.String(), Owner: s.Lock.Owner, Ended: s.Lock.Ended}
+		t.Lock = &stackLock{Kind: s.Lock.Kind.String(), Owner: s.Lock.Owner, Ended: s.Lock.Ended,
+			Name: s.Lock.Name}
 		if s.Lock.At != 0 {
 			t.Lock.At = fmt.Sprintf("%#x", s.Lock.At)
 		}
