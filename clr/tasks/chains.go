@@ -39,6 +39,7 @@ type Result struct {
 	// Limited are threads that wait for a task, an event, or a semaphore until a timer ends the wait
 	// through a token.
 	Limited []uint32
+	Edges   []Edge // threads that wait for tasks which other threads run; at most maxEdges
 }
 
 // Bounds of the counted chains.
@@ -145,7 +146,7 @@ func (g *graph) chains() {
 		g.out.Pending++
 		if p.below == 0 && (len(p.next) > 0 || len(p.blocks) > 0 ||
 			p.shape.kind == box && p.shape.flags != 0) {
-			g.climb(t, int32(i), -1, int32(i), 0, false)
+			g.climb(t, int32(i), -1, int32(i), way{})
 		}
 	}
 	g.circles(t)
@@ -167,15 +168,21 @@ func compare(a, b Group) int {
 	return strings.Compare(strings.Join(a.Chain, "\n"), strings.Join(b.Chain, "\n"))
 }
 
+// way describes the tasks from the first one of a chain to the current one.
+type way struct {
+	depth int  // number of tasks before the current one
+	timed bool // a timer ends one of them
+	open  bool // one of them may end before the task that it awaits
+}
+
 // climb adds task i below the node parent of the tree, and then each task that awaits it below that.
-// timed reports whether a timer ends one of the tasks above.
-func (g *graph) climb(t *tree, first, parent, i int32, depth int, timed bool) {
+func (g *graph) climb(t *tree, first, parent, i int32, w way) {
 	if t.left--; t.left <= 0 || len(t.ends) > maxGroups {
 		t.cut = true
 		return
 	}
 	state, thread := g.state(first)
-	if depth > maxLength {
+	if w.depth > maxLength {
 		t.cut = true
 		g.end(t, first, end{step: parent, state: state}, thread)
 		return
@@ -185,16 +192,20 @@ func (g *graph) climb(t *tree, first, parent, i int32, depth int, timed bool) {
 	defer func() { t.path, t.place[i] = t.path[:len(t.path)-1], offPath }()
 	p := g.all[i]
 	// A token ends a task with code of its own only before that runs.
-	timed = timed || p.word(p.shape.timer) != 0 || g.tokens.ends[p.addr] && p.state&stateInvoked == 0
+	w.timed = w.timed || p.word(p.shape.timer) != 0 || g.tokens.ends[p.addr] && p.state&stateInvoked == 0
+	w.open = w.open || i != first && p.opens()
 	at := t.step(parent, t.id(p.name()))
 	for _, b := range p.blocks {
-		g.end(t, first, end{at, true, timed || g.tokens.ends[b], state}, g.stacks[b])
+		g.end(t, first, end{at, true, w.timed || g.tokens.ends[b], state}, g.stacks[b])
+		if !w.open {
+			g.addEdge(g.all[first], b, w.timed || g.tokens.ends[b])
+		}
 	}
 	for _, to := range p.next {
 		if n := t.place[to]; n > 0 {
 			g.close(t, first, at, t.path[n-1:])
 		} else {
-			g.climb(t, first, at, to, depth+1, timed)
+			g.climb(t, first, at, to, way{w.depth + 1, w.timed, w.open})
 		}
 	}
 	if len(p.blocks) == 0 && len(p.next) == 0 {

@@ -38,7 +38,7 @@ func (g *graph) circles(t *tree) {
 				ring = append(ring, k)
 			}
 			g.round[at] = g.stateOf(ring)
-			g.climb(t, at, -1, at, 0, false)
+			g.climb(t, at, -1, at, way{})
 		}
 	}
 }
@@ -57,7 +57,7 @@ func (g *graph) close(t *tree, first, parent int32, ring []int32) {
 func (g *graph) stateOf(ring []int32) string {
 	if slices.ContainsFunc(ring, func(i int32) bool {
 		p := g.all[i]
-		return p.shape.kind == combined && p.shape.name != "Task.WhenAll" || g.tokens.ends[p.addr]
+		return p.opens() || g.tokens.ends[p.addr]
 	}) {
 		return openCircle
 	}

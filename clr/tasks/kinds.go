@@ -154,7 +154,8 @@ func (s *shapes) machineTable(t *objects.Type) uint64 {
 func (s *shapes) method(t *objects.Type) string {
 	machine := s.machineTable(t)
 	if name := s.names.Resumed(machine); name != "" {
-		return strings.TrimSuffix(name, " (async)")
+		method, _ := Body(name)
+		return method
 	}
 	return s.names.TypeOf(machine)
 }

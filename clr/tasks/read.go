@@ -23,8 +23,12 @@ type Source struct {
 
 // Stack is a thread's stack and registers.
 type Stack struct {
-	TID  uint32
-	Data []byte
+	TID   uint32
+	Addr  uint64 // of the stack
+	Size  uint64 // bytes of Data that are the stack; the registers follow
+	Data  []byte
+	Runs  []Run    // from the frames that run tasks or async methods
+	Waits []uint64 // words of the frames that wait for a task; one is the object on which the thread blocks
 }
 
 // Reasons why tasks cannot be read.
@@ -61,6 +65,7 @@ type graph struct {
 	parts     map[uint64]map[uint64]bool // see tasksIn
 	partBytes uint64                     // of large arrays that were read for parts
 
+	claims claims
 	stacks map[uint64]uint32 // objects to which a stack refers, with the first such thread
 	out    *Result
 
@@ -121,6 +126,7 @@ func (g *graph) read() error {
 		g.index[g.all[i].addr] = int32(i)
 	}
 	g.readStacks()
+	g.readClaims()
 	g.readQueues()
 	g.readTokens()
 	return nil

@@ -3,6 +3,8 @@ package e2e
 import (
 	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	cpus "runtime"
 	"strings"
 	"testing"
@@ -56,7 +58,24 @@ func TestHang(t *testing.T) {
 		{"two-locks", "deadlock", `which thread`},
 		{"joins", "deadlock", "waits for the end of thread"},
 		{"join-lock", "deadlock", "waits for the end of thread"},
+		{"join-holder", "deadlock", "waits for the end of thread"},
+		{"join-limit", "deadlock", "until a wait with a time limit ends"},
 		{"limit", "deadlock", "2 threads wait for each other"},
+		{"task-lock", "deadlock", "runs Task at 0x"},
+		{"async-lock", "deadlock", "runs Hang.Run at 0x"},
+		{"all-lock", "deadlock", "runs Hang.Run at 0x"},
+		{"any-lock", "held-lock", "while it waits for a task itself. true"},
+		{"own-task", "deadlock", "waits for a task that it runs itself"},
+		{"lazy", "deadlock", "runs Task<int> at 0x"},
+		{"type-join", "deadlock", "static constructor of Joining at"},
+		{"type-task", "deadlock", "static constructor of Tasking at"},
+		{"types", "deadlock", "4 threads wait for each other"},
+		{"type-lock", "deadlock", "static constructor of Locking at"},
+		{"mutexes", "deadlock", "System.Threading.Mutex at"},
+		{"named-mutexes", "deadlock", `System.Threading.Mutex "`},
+		{"mutex-lock", "deadlock", "System.Threading.Mutex at"},
+		{"mutex-limit", "deadlock", "until a wait with a time limit ends"},
+		{"mutex-any", "held-lock", "while it waits for an event or a mutex itself"},
 		{"mutex", "deadlock", "3 threads wait for each other"},
 		{"abandoned", "abandoned", " held when it ended"},
 		{"abandoned-first", "abandoned", "which a thread held when it ended"},
@@ -77,6 +96,9 @@ func TestHang(t *testing.T) {
 		{"circle-any", "waiting", "Task.WhenAny <- Hang.Await (2 times) <- Task.WhenAny"},
 		{"pulse", "waiting", "1 for a monitor's pulse"},
 		{"semaphore", "waiting", "1 for a semaphore"},
+		{"semaphore-twice", "waiting", "1 for a semaphore"},
+		{"semaphores", "waiting", "2 for a semaphore"},
+		{"semaphore-await", "waiting", "SemaphoreSlim.WaitAsync <- Hang.Twice"},
 		{"idle", "waiting", "1 for time to pass"},
 		{"busy", "nothing", "CPU time"},
 	}
@@ -88,6 +110,7 @@ func TestHang(t *testing.T) {
 				bounded := []string{"/usr/bin/env", "DOTNET_ThreadPool_ForceMinWorkerThreads=" + workers,
 					"DOTNET_ThreadPool_ForceMaxWorkerThreads=" + workers}
 				p, _ := waiting(t, "ready", append(bounded, on(t, runtime, "Hang", m.mode)...)...)
+				removeMutexes(t, p)
 				h := hungAs(t, p.id, m.kind, m.says)
 				if text := fmt.Sprint(h.Verdicts); h.kind() != m.kind || !strings.Contains(text, m.says) {
 					t.Errorf("want %s with %q:\n%s", m.kind, m.says, text)
@@ -177,9 +200,20 @@ func TestHangHealthyModes(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			p, _ := waiting(t, "ready", app(t, "Healthy", mode)...)
+			removeMutexes(t, p)
 			notAccused(t, p, *healthyLooks)
 		})
 	}
+}
+
+// removeMutexes removes the files of a program's mutexes at the test's end. Their names end with its PID.
+func removeMutexes(t *testing.T, p *process) {
+	t.Cleanup(func() {
+		files, _ := filepath.Glob("/tmp/.dotnet/shm/*/*" + p.id)
+		for _, f := range files {
+			os.Remove(f)
+		}
+	})
 }
 
 // Healthy programs that work, wait for input, or queue for locks are not accused.

@@ -45,13 +45,13 @@ static class Tasking
 static class One
 {
 	public static object Value = new object();
-	static One() { Thread.Sleep(200); Task.Run(() => GC.KeepAlive(Two.Value)).Wait(); }
+	static One() { Thread.Sleep(200); Task.Run(new Action(Hang.NeedsTwo)).Wait(); }
 }
 
 static class Two
 {
 	public static object Value = new object();
-	static Two() { Thread.Sleep(200); Task.Run(() => GC.KeepAlive(One.Value)).Wait(); }
+	static Two() { Thread.Sleep(200); Task.Run(new Action(Hang.NeedsOne)).Wait(); }
 }
 
 static class Locking
@@ -67,6 +67,7 @@ public static class Hang
 	[DllImport("libc.so.6")] static extern IntPtr recvmsg(int fd, IntPtr to, int flags);
 	[DllImport("libc.so.6")] static extern int socketpair(int domain, int type, int protocol, int[] fds);
 	[DllImport("libc.so.6")] static extern int dprintf(int fd, string line);
+	[DllImport("libc.so.6")] static extern int getpid();
 	[DllImport("libc.so.6")] static extern int pipe(int[] fds);
 	[DllImport("libc.so.6", EntryPoint = "pthread_mutex_lock"), SuppressGCTransition] static extern int lock_at_once(IntPtr m);
 
@@ -232,6 +233,9 @@ public static class Hang
 		Start("waiter", () => Task.WhenAll(After(lost), Task.Delay(-1)).Wait());
 	}
 
+	public static void NeedsOne() { GC.KeepAlive(One.Value); }
+	public static void NeedsTwo() { GC.KeepAlive(Two.Value); }
+
 	// The owner of A waits for a task whose own code waits for A.
 	static void TaskLock(Func<Action, Task> start)
 	{
@@ -241,6 +245,8 @@ public static class Hang
 	}
 
 	static async Task Run(Action body) { await Task.Yield(); body(); }
+
+	static async Task RunAny(Action body) { await Task.WhenAny(Run(body), After(new TaskCompletionSource<int>().Task)); }
 
 	static async Task RunAll(Action body) { await Task.WhenAll(Run(body), After(new TaskCompletionSource<int>().Task)); }
 
@@ -349,6 +355,8 @@ public static class Hang
 			{ "collect", () => Collect(GC.Collect) }, { "allocate", () => Collect(() => GC.KeepAlive(new byte[2000])) },
 			{ "idle", Idle }, { "busy", Busy },
 			{ "task-lock", () => TaskLock(Task.Run) }, { "async-lock", () => TaskLock(Run) }, { "all-lock", () => TaskLock(RunAll) },
+			{ "any-lock", () => TaskLock(RunAny) },
+			{ "own-task", () => { Task self = null; var begun = new Counter(1); self = Task.Run(() => { begun.Wait(); self.Wait(); }); begun.Signal(); } },
 			{ "lazy", OfLazy }, { "join-limit", () => JoinLimit(600000) }, { "join-holder", () => JoinLimit(-1) },
 			{ "type-join", () => Start("first", () => GC.KeepAlive(Joining.Value)) },
 			{ "type-task", () => Start("first", () => GC.KeepAlive(Tasking.Value)) },
@@ -356,7 +364,7 @@ public static class Hang
 			{ "type-lock", () => { var held = new Counter(1); Start("first", () => { lock (A) { held.Signal(); Thread.Sleep(100); GC.KeepAlive(Locking.Value); } });
 				held.Wait(); Start("second", () => GC.KeepAlive(Locking.Value)); } },
 			{ "mutexes", () => Mutexes(new Mutex(false, null), new Mutex(false, null)) },
-			{ "named-mutexes", () => Mutexes(new Mutex(false, "seedwalk-hang-one"), new Mutex(false, "seedwalk-hang-two")) },
+			{ "named-mutexes", () => Mutexes(new Mutex(false, getpid().ToString()), new Mutex(false, (-getpid()).ToString())) },
 			{ "mutex-lock", () => MutexLock(m => m.WaitOne()) }, { "mutex-limit", () => MutexLock(m => m.WaitOne(600000)) },
 			{ "mutex-any", () => MutexLock(m => WaitHandle.WaitAny(new WaitHandle[] { new ManualResetEvent(false), m }, -1)) },
 			{ "semaphore-twice", SemaphoreTwice }, { "semaphores", Semaphores }, { "semaphore-await", SemaphoreAwait },

@@ -40,6 +40,11 @@ public static class Healthy
 		["lock-slow"] = () => Loop(3, () => { lock (A) Thread.Sleep(4000); }),
 		["lock-over-receive"] = () => { var s = new UdpClient(0); s.Client.ReceiveTimeout = 60000; Loop(2, () => { lock (A) s.Client.Receive(Garbage()); }); },
 		["lock-timeouts"] = () => { Loop(1, () => Timed(A, B)); Loop(1, () => Timed(B, A)); },
+		["lock-over-task-of-pool"] = () => Loop(3, () => { lock (A) Task.Run(() => Thread.Sleep(60000)).Wait(); }),
+		["lock-over-busy-task"] = () => Loop(3, () => { lock (A) Task.Run(() => Spin(10000)).Wait(); }),
+		["lock-over-join"] = () => Loop(2, () => { lock (A) { var t = new Thread(() => Spin(10000)) { IsBackground = true }; t.Start(); t.Join(); } }),
+		["lock-in-task"] = () => Loop(4, () => Task.Run(() => { lock (A) Spin(2); }).Wait()),
+		["lock-in-awaited-task"] = () => Tasks(4, async () => { await Task.Run(() => { lock (A) Thread.Sleep(3); }); lock (A) Spin(1); }),
 		["lock-in-order"] = () => Loop(3, () => { lock (A) lock (B) Spin(0.1); Thread.Sleep(1); }),
 		["lock-of-short-threads"] = () => Loop(4, () => { var t = new Thread(() => { lock (A) Spin(5); }); t.Start(); t.Join(); }),
 		["lock-left-behind"] = () => { var t = new Thread(() => Monitor.Enter(A)); t.Start(); t.Join(); Loop(2, () => { if (Monitor.TryEnter(A, 60000)) Monitor.Exit(A); }); },
@@ -49,6 +54,12 @@ public static class Healthy
 		["rw-writer"] = () => { var l = new ReaderWriterLockSlim(); Loop(3, () => { l.EnterReadLock(); Spin(0.1); l.ExitReadLock(); Thread.Sleep(1); }); Loop(1, () => { l.EnterWriteLock(); Spin(1); l.ExitWriteLock(); Thread.Sleep(5); }); },
 		["new-lock"] = () => { var l = new Lock(); Loop(4, () => { lock (l) Spin(0.1); Thread.Sleep(1); }); },
 		["mutex"] = () => { var m = new Mutex(); Loop(3, () => { m.WaitOne(); Spin(0.1); m.ReleaseMutex(); Thread.Sleep(1); }); },
+		["mutex-long"] = () => { var m = new Mutex(); Loop(3, () => { m.WaitOne(); Thread.Sleep(4000); m.ReleaseMutex(); }); },
+		["mutex-of-several"] = () => { var m = new Mutex(); var e = new AutoResetEvent(false); Each(1, () => { m.WaitOne(); Thread.Sleep(-1); }); Loop(1, () => { lock (A) WaitHandle.WaitAny(new WaitHandle[] { m, e }, 60000); }); },
+		["mutex-with-name"] = () => { var m = new Mutex(false, "seedwalk-healthy-" + Environment.ProcessId); Loop(3, () => { m.WaitOne(); Spin(0.1); m.ReleaseMutex(); Thread.Sleep(1); }); },
+		["static-constructor"] = () => Each(3, () => GC.KeepAlive(Slow.Value)),
+		["static-constructor-of-task"] = () => Each(3, () => GC.KeepAlive(SlowTask.Value)),
+		["lazy-of-task"] = () => { var l = new Lazy<int>(() => { Task.Run(() => Spin(20000)).Wait(); return 1; }); Each(3, () => { GC.KeepAlive(l.Value); Thread.Sleep(-1); }); },
 		["lazy"] = () => { var l = new Lazy<int>(() => { Spin(200); return 1; }); Each(3, () => { GC.KeepAlive(l.Value); Thread.Sleep(-1); }); },
 
 		// Events, semaphores, barriers.
@@ -101,6 +112,18 @@ public static class Healthy
 		["exceptions"] = () => Loop(2, () => { try { throw new InvalidOperationException(); } catch (InvalidOperationException) { Thread.Sleep(1); } }),
 		["compute"] = () => Loop(3, () => Spin(100)),
 	};
+
+	static class Slow
+	{
+		public static readonly object Value = new();
+		static Slow() => Thread.Sleep(60000);
+	}
+
+	static class SlowTask
+	{
+		public static readonly object Value = new();
+		static SlowTask() => Task.Run(() => Spin(20000)).Wait();
+	}
 
 	sealed class Finalized { ~Finalized() => Spin(5); }
 

@@ -15,6 +15,10 @@
 // programs look like this. If a hang is Refutable, the caller judges again with a third snapshot. Of a core
 // there is only one: then only stopped and deadlock count as a hang.
 //
+// A thread waits for another one through a lock that the other one holds, through its end, or through a task
+// that it runs. These edges make one graph, and a circle in it is a deadlock. An edge is kept only if nothing
+// but the other thread, or a time limit, can end the wait.
+//
 // Known gaps: readers of a reader-writer lock and owners of semaphores are not known, nor
 // who would complete a TaskCompletionSource. Where the chains of tasks are not known, only the
 // number of workers that wait for tasks shows that a pool is starved. Time limits are known of

@@ -94,6 +94,10 @@ func (j *judge) does(t *Thread) string {
 	if chains := j.p.chains(t.TID); len(chains) > 0 {
 		at += ": " + chainTexts(chains)
 	}
+	for i := range t.Awaits[:min(len(t.Awaits), shownChains)] {
+		a := &t.Awaits[i]
+		at += fmt.Sprintf("; %s runs %s at %s", j.who(a.Runner), a.Task, a.At)
+	}
 	return fmt.Sprintf("waits for %s%s", w, at)
 }
 

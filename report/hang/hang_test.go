@@ -89,6 +89,41 @@ func TestJudge(t *testing.T) {
 		{"a join and a lock", Process{Threads: []Thread{{TID: 1, Frames: inJoin, Joins: 2},
 			{TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}},
 			"deadlock", true, "thread 1 waits for the end of thread 2"},
+		{"a lock over a task that needs it", Process{Threads: []Thread{
+			{TID: 1, Frames: inTask, Awaits: []Await{{Task: "App.Load", At: "0x9", Runner: 2}}},
+			{TID: 2, Name: "worker", Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}},
+			"deadlock", true, `in App.Get; thread 2 "worker" runs App.Load at 0x9`},
+		{"a lock over a task that needs it, until a timer ends it", Process{Threads: []Thread{
+			{TID: 1, Frames: inTask, Awaits: []Await{{Task: "App.Load", Runner: 2, Limited: true}}},
+			{TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}},
+			"deadlock", false, "until a wait with a time limit ends"},
+		{"several tasks, one of which needs the lock", Process{Threads: []Thread{{TID: 1, Frames: inTask,
+			Awaits: []Await{{Runner: 3}, {Runner: 2, Limited: true}, {Runner: 2}}},
+			{TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}, {TID: 3, Frames: inRead}}},
+			"deadlock", true, "2 threads wait for each other in a circle. They never continue."},
+		{"a task that waits for itself", Process{Threads: []Thread{
+			{TID: 1, Frames: inTask, Awaits: []Await{{Runner: 1}}}}},
+			"deadlock", true, "a task that it runs itself"},
+		{"a lock over a task that is run", Process{Threads: []Thread{
+			{TID: 1, Frames: inTask, Awaits: []Await{{Runner: 2}}}, {TID: 2, Frames: running, Ran: true},
+			{TID: 3, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}},
+			"held-lock", false, "once thread 2 goes on, which runs, in App.Compute."},
+		{"a lock over a task that waits for another task that is run", Process{Threads: []Thread{
+			{TID: 1, Frames: inTask, Awaits: []Await{{Runner: 2}}},
+			{TID: 2, Frames: inTask, Awaits: []Await{{Runner: 4}}}, {TID: 4, Frames: running, Ran: true},
+			{TID: 3, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}},
+			"held-lock", false, "once thread 4 goes on"},
+		{"a lock over a task that reads", Process{Threads: []Thread{
+			{TID: 1, Frames: inTask, Awaits: []Await{{Runner: 2}}}, {TID: 2, Frames: inRead, Blocks: Input},
+			{TID: 3, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}},
+			"held-lock", true, "for a task itself."},
+		{"a static constructor", Process{Threads: []Thread{{TID: 1, Frames: inJoin, Joins: 2},
+			{TID: 2, Lock: Lock{Kind: StaticConstructor, Name: "App.Cache", At: "0x5", Owner: 1}}}},
+			"deadlock", true, "waits for the static constructor of App.Cache at 0x5, which thread 1 runs"},
+		{"two mutexes", Process{Threads: []Thread{
+			{TID: 1, Lock: Lock{Kind: "System.Threading.Mutex", Name: "one", At: "0x5", Owner: 2}},
+			{TID: 2, Lock: Lock{Kind: "System.Threading.Mutex", At: "0x6", Owner: 1}}}},
+			"deadlock", true, `the System.Threading.Mutex "one" at 0x5, which thread 2 holds`},
 		{"a join of a thread that reads", Process{Threads: []Thread{{TID: 1, Frames: inJoin, Joins: 2},
 			{TID: 2, Frames: inRead}}}, "waiting", false, "thread 1 waits for the end of thread 2, in App.Stop"},
 		{"a join that has gone on", Process{Threads: []Thread{{TID: 1, Frames: inJoin, Joins: 2, Ran: true},

@@ -48,8 +48,17 @@ type Thread struct {
 	Suspends    bool    // in both snapshots it was stopping all other threads, mostly for a collection
 	Blocks      Wait    // what it waits for in a system call, NoWait if it is in none that waits
 	Limited     bool    // that wait has a time limit; false if that is unknown
+	Awaits      []Await // the tasks for which it certainly waits, and which a thread certainly runs
 	Joins       uint32  // the thread whose end it waits for, 0 if none is certain
 	Signal      string  // in a core, the signal that the thread crashed with
+}
+
+// Await is a task for which a thread waits, and the thread that runs it.
+type Await struct {
+	Task    string // name of the task or of its async method
+	At      string // its address
+	Runner  uint32
+	Limited bool // a timer ends the wait
 }
 
 // Chain is a pending task with everything that waits for it, and the number of equal chains.

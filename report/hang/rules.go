@@ -99,40 +99,107 @@ func (j *judge) next(t *Thread) *Thread {
 	return j.by[t.Lock.Owner]
 }
 
-// awaited returns next, or the thread whose end a still thread waits for. The other rules do not use it: many
-// programs wait for the end of a thread that waits for work.
-func (j *judge) awaited(t *Thread) *Thread {
-	if t != nil && !t.Ran && t.Joins != 0 {
-		return j.by[t.Joins]
-	}
-	return j.next(t)
+// edge is a thread for which another one waits. The wait may end by itself if it is limited.
+type edge struct {
+	to      *Thread
+	limited bool
 }
 
-// deadlock finds threads that each wait for the next one: for a lock that it holds, or for its end. If one of
-// them waits with a time limit, the circle ends by itself and is no hang.
+// awaited returns the threads that must go on before a still thread can: the owner of the lock for which it
+// waits, the thread whose end it waits for, and those that run the tasks for which it waits.
+func (j *judge) awaited(t *Thread) (out []edge) {
+	if t.Ran {
+		return nil
+	}
+	add := func(tid uint32, limited bool) {
+		if to := j.by[tid]; to != nil {
+			out = append(out, edge{to, limited || t.Limited})
+		}
+	}
+	if owner := j.next(t); owner != nil {
+		add(owner.TID, false)
+	}
+	add(t.Joins, false)
+	for i := range t.Awaits {
+		add(t.Awaits[i].Runner, t.Awaits[i].Limited)
+	}
+	return out
+}
+
+// ring returns the threads of a circle that begins at first, nil if there is none, and whether it may end by
+// itself. Of several circles it returns one that does not.
+func (j *judge) ring(first *Thread) (ring []uint32, limited bool) {
+	for _, limited = range []bool{false, true} {
+		seen := map[uint32]bool{}
+		if ring = j.path(first, first, limited, seen); ring != nil {
+			break
+		}
+	}
+	return ring, limited
+}
+
+// path returns the threads from one to another, nil if there is no way. It uses limited edges only if asked.
+func (j *judge) path(from, to *Thread, limited bool, seen map[uint32]bool) []uint32 {
+	seen[from.TID] = true
+	for _, e := range j.awaited(from) {
+		if e.limited && !limited {
+			continue
+		}
+		if e.to == to {
+			return []uint32{from.TID}
+		}
+		if !seen[e.to.TID] {
+			if rest := j.path(e.to, to, limited, seen); rest != nil {
+				return append([]uint32{from.TID}, rest...)
+			}
+		}
+	}
+	return nil
+}
+
+// mover returns a thread that runs, sleeps, or waits with a time limit, and for which t waits, directly or
+// not. It returns nil if there is none.
+func (j *judge) mover(t *Thread, seen map[uint32]bool) *Thread {
+	seen[t.TID] = true
+	for _, e := range j.awaited(t) {
+		if seen[e.to.TID] {
+			continue
+		}
+		if w, _ := e.to.Wait(); e.to.Ran || e.to.Limited || w == Sleep || j.p.limited(e.to) {
+			return e.to
+		}
+		if m := j.mover(e.to, seen); m != nil {
+			return m
+		}
+	}
+	return nil
+}
+
+// deadlock finds threads that each wait for the next one. If one of them waits with a time limit, the circle
+// ends by itself and is no hang. A thread is in one circle at most.
 func (j *judge) deadlock() {
+	reported := map[uint32]bool{}
 	for i := range j.p.Threads {
 		first := &j.p.Threads[i]
-		var ring []uint32
+		ring, limited := j.ring(first)
+		if ring == nil || slices.ContainsFunc(ring, func(tid uint32) bool { return reported[tid] }) {
+			continue
+		}
 		var lines []string
-		at := first
-		for ; at != nil && len(ring) <= len(j.p.Threads); at = j.awaited(at) {
-			if at == first && len(ring) > 0 {
-				break
-			}
-			ring, lines = append(ring, at.TID), append(lines, j.who(at.TID)+" "+j.does(at))
+		for _, tid := range ring {
+			reported[tid] = true
+			lines = append(lines, j.who(tid)+" "+j.does(j.by[tid]))
 		}
-		if at == first && slices.Min(ring) == first.TID {
-			summary := fmt.Sprintf("%d threads wait for each other in a circle. They never continue.", len(ring))
-			if len(ring) == 1 {
-				summary = j.who(ring[0]) + " waits for a lock that it holds itself. It never continues."
-			}
-			limited := slices.ContainsFunc(ring, func(tid uint32) bool { return j.by[tid].Limited })
-			if limited {
-				summary = fmt.Sprintf("%d threads wait for each other in a circle until a wait with a time limit ends.", len(ring))
-			}
-			j.add(Deadlock, !limited, ring, lines, "%s", summary)
+		summary := fmt.Sprintf("%d threads wait for each other in a circle. They never continue.", len(ring))
+		switch {
+		case limited:
+			summary = fmt.Sprintf("%d threads wait for each other in a circle until a wait with a time limit ends.", len(ring))
+		case len(ring) == 1 && first.Lock.Owner == first.TID:
+			summary = j.who(ring[0]) + " waits for a lock that it holds itself. It never continues."
+		case len(ring) == 1:
+			summary = j.who(ring[0]) + " waits for a task that it runs itself. It never continues."
 		}
+		j.add(Deadlock, !limited, ring, lines, "%s", summary)
 	}
 }
 
@@ -196,7 +263,8 @@ func (j *judge) suspension() {
 }
 
 // held finds locks whose owner itself waits, but not for a lock of another thread. An owner that sleeps, or
-// whose wait has a time limit, makes the others slow, which is no hang.
+// whose wait has a time limit, makes the others slow, which is no hang. So does an owner that waits for the
+// task or the end of a thread which runs, sleeps, or waits with a time limit.
 func (j *judge) held() {
 	waiters := map[uint32][]uint32{}
 	for i := range j.p.Threads {
@@ -221,14 +289,18 @@ func (j *judge) held() {
 			verb = "waits"
 		}
 		end, limited := "", owner.Limited || j.p.limited(owner)
+		mover := j.mover(owner, map[uint32]bool{})
 		switch {
 		case w == Sleep:
 			end = " Unless it sleeps for ever, this is slow, not hung."
 		case limited:
 			end = " That wait has a time limit. Unless it is repeated for ever, this is slow, not hung."
+		case mover != nil:
+			end = fmt.Sprintf(" That ends once %s goes on, which %s. Unless that lasts for ever, this is slow, not hung.",
+				j.who(mover.TID), j.doesNow(mover))
 		}
 		involved := append([]uint32{owner.TID}, all...)
-		j.add(HeldLock, w != Sleep && !limited, involved, j.list(involved, j.does),
+		j.add(HeldLock, w != Sleep && !limited && mover == nil, involved, j.list(involved, j.does),
 			"%s %s behind a lock that %s holds while it waits for %s itself.%s", count(len(all), "thread"),
 			verb, j.who(owner.TID), w, end)
 	}

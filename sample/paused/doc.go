@@ -1,7 +1,8 @@
 // Package paused shows the stacks of stopped threads, in a running process or a core: frames with names, the
 // locks that threads wait for and their owners, and pending tasks.
 //
-// Sources: ptrace(2), futex(2), glibc's pthread_mutex_t; dotnet/runtime src/coreclr/vm/syncblk.h.
+// Sources: ptrace(2), futex(2), glibc's pthread_mutex_t; dotnet/runtime src/coreclr/vm/syncblk.h, and those
+// in runtimelock.go.
 //
 // Glossary. A *waiter* is a thread that waits in native code below a managed frame.
 //

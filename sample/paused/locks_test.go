@@ -102,8 +102,8 @@ func TestConfirmEnded(t *testing.T) {
 		l.Ended = !lives
 		return l
 	})
-	for tid, want := range map[uint32]Lock{1: {SlimLock, 0x1000, 9, false, ""}, 2: {SlimLock, 0x2000, 8, true, ""},
-		3: {Kind: SlimLock}, 4: {SlimLock, 0x4000, 5, false, ""}} {
+	for tid, want := range map[uint32]Lock{1: {SlimLock, 0x1000, 9, false, ""},
+		2: {SlimLock, 0x2000, 8, true, ""}, 3: {Kind: SlimLock}, 4: {SlimLock, 0x4000, 5, false, ""}} {
 		expect.True(t, found[tid] == want, "thread %d: %+v, want %+v", tid, found[tid], want)
 	}
 }

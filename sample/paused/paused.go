@@ -39,6 +39,7 @@ type Process struct {
 	keep   bool   // stacks are kept for Tasks
 	moves  bool   // the process is running
 	kept   []tasks.Stack
+	held   *held // of the walk under way, if stacks are kept
 }
 
 // Errors of Open: the copies are of another process.
@@ -174,7 +175,8 @@ func (s *Process) Read(tid uint32, r *context.Registers, st live.Stood) Thread {
 		th.Extra = b[:s.target.Mem.ReadSome(b, o)]
 	}
 	if s.keep {
-		s.kept = append(s.kept, tasks.Stack{TID: tid, Data: withRegisters(th.Stack.Data, r)})
+		s.kept = append(s.kept, tasks.Stack{TID: tid, Addr: th.Stack.Addr,
+			Size: uint64(len(th.Stack.Data)) &^ 7, Data: withRegisters(th.Stack.Data, r)})
 	}
 	return th
 }
@@ -239,6 +241,9 @@ func (s *Process) walk(c *walk.Capture, base uint64) Stack {
 	if gap != merge.GapNone && s.Reread != nil {
 		s.Set(s.Reread())
 		frames, gap = s.follow(c)
+	}
+	if s.held != nil {
+		s.keepHeld(c.TID)
 	}
 	out := Stack{TID: c.TID}
 	frames, gap, out.Overflow = s.resume(c, base, frames, gap)
@@ -365,6 +370,9 @@ const maxStacks = 8
 func (s *Process) follow(c *walk.Capture) (frames []merge.Frame, gap merge.Gap) {
 	c.More, s.passed = nil, 0
 	for range maxStacks {
+		if s.keep {
+			s.holds()
+		}
 		frames, gap, _ = s.walker.Walk(c)
 		at, ok := s.elsewhere(c, gap)
 		if !ok {

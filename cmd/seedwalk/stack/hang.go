@@ -33,7 +33,7 @@ stopped and deadlock must be the same in a third snapshot, after four times as l
 
 Verdicts:
   stopped      a debugger or a signal has stopped the process
-  deadlock     a circle: threads wait for locks or each other's end, or async methods for each other
+  deadlock     a circle: threads wait for each other's locks, tasks, static constructors, or ends
   abandoned    threads wait for a lock of managed code whose owner ended without releasing it
   collection   a garbage collection waits for a thread that does not stop for it
   held-lock    threads wait for a lock whose owner waits for something else
@@ -227,6 +227,12 @@ func processOf(v *stackView, pending *tasks.Result) *hang.Process {
 		}
 		if v.Crash != nil && v.Crash.TID == t.TID {
 			h.Signal = v.Crash.Signal
+		}
+		for _, e := range pending.Edges {
+			if e.Waits == t.TID {
+				h.Awaits = append(h.Awaits, hang.Await{Task: e.Name, At: fmt.Sprintf("%#x", e.Task),
+					Runner: e.Runs, Limited: e.Limited})
+			}
 		}
 		for _, f := range t.Frames {
 			h.Frames = append(h.Frames,

@@ -49,7 +49,8 @@ Threads with the same stack are shown together. Processes: Linux; their cores: a
 
 A thread that waits for a lock is shown with the thread that holds it, if the owner is certain:
 mutexes of the C library, futexes whose owner the kernel knows, and objects that managed code
-locks; with .NET 9 and later also System.Threading.Lock and the writer of a ReaderWriterLockSlim.
+locks; with .NET 9 and later also System.Threading.Lock and the writer of a ReaderWriterLockSlim,
+a System.Threading.Mutex, and the static constructor of a type that another thread runs.
 Threads that wait for each other are listed at the end.
 
 An incomplete stack ends in a line that says why. A stack has at most 32,768 frames. In text,

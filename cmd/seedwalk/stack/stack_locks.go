@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/seedwalk/seedwalk/report/hang"
 )
 
 // stackLock is what a thread waits for.
@@ -75,7 +77,11 @@ func (v *stackView) writeLock(w io.Writer, t *stackThread, several bool) {
 	if t.Lock.Ended {
 		fmt.Fprint(w, "; its owner ended without releasing it")
 	} else if t.Lock.Owner != 0 {
-		fmt.Fprintf(w, ", which %s holds", v.who(t.Lock.Owner))
+		verb := "holds"
+		if t.Lock.Kind == hang.StaticConstructor {
+			verb = "runs"
+		}
+		fmt.Fprintf(w, ", which %s %s", v.who(t.Lock.Owner), verb)
 	} else {
 		fmt.Fprint(w, "; its owner is not known")
 	}
