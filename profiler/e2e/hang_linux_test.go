@@ -115,6 +115,10 @@ func TestHang(t *testing.T) {
 				if text := fmt.Sprint(h.Verdicts); h.kind() != m.kind || !strings.Contains(text, m.says) {
 					t.Errorf("want %s with %q:\n%s", m.kind, m.says, text)
 				}
+				if m.mode == "types" || m.mode == "mutexes" {
+					core := hangOf(t, "--core", coreOf(t, p.id, "gcore"))
+					expect.Equal(t, core.kind(), m.kind, "a core: %v", core.Verdicts)
+				}
 				if runtime == needs.Net9 && m.mode == "mutex" {
 					hangOfCore(t, p)
 				}

@@ -148,3 +148,27 @@ func TestNamedMutex(t *testing.T) {
 	want := Lock{Kind: MutexObject, At: 1, Owner: 8, Name: "one"}
 	expect.Equal(t, named(l, "/tmp/.dotnet/shm/session7942/one (deleted)"), want, "")
 }
+
+// The native function behind Thread.Join has the Thread of the awaited thread in its frame.
+func TestJoins(t *testing.T) {
+	const own, other, third = 0x1000, 0x2000, 0x3000
+	for _, c := range []struct {
+		name  string
+		kind  LockKind
+		frame []uint64
+		want  uint32
+	}{
+		{"one", ThreadEnd, []uint64{5, other}, 8},
+		{"and its own", ThreadEnd, []uint64{own, other, own}, 8},
+		{"twice", ThreadEnd, []uint64{other, other}, 8},
+		{"two", ThreadEnd, []uint64{other, third}, 0},
+		{"only its own", ThreadEnd, []uint64{own}, 0},
+		{"none", ThreadEnd, []uint64{5, 0}, 0},
+		{"of a lock", SlimLock, []uint64{other}, 0},
+	} {
+		l, w := waitAt(nil, 0, c.frame...)
+		l.Threads.Objects = map[uint32]uint64{7: own, 8: other, 1: third}
+		got := l.joins(&managedWaiter{*w, &managedLock{kind: c.kind}, w.data})
+		expect.Equal(t, got, c.want, "%s", c.name)
+	}
+}
