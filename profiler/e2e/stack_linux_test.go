@@ -311,6 +311,32 @@ func TestStackOfMinidump(t *testing.T) {
 	}
 }
 
+// A core has the message of Environment.FailFast. Other ends of a program have none.
+func TestStackOfFailFast(t *testing.T) {
+	if _, err := os.Stat(filepath.Join(runtime9(t), "createdump")); err != nil {
+		t.Skip("SKIPPED-CHECK: the runtime brings no createdump")
+	}
+	for mode, want := range map[string]string{"failfast": "the state is bad: failfast", "unhandled": ""} {
+		tempdir.Room(t, 2000)
+		core := filepath.Join(tempdir.New(t), "core")
+		env := []string{"DOTNET_DbgEnableMiniDump=1", "DOTNET_DbgMiniDumpType=2",
+			"DOTNET_DbgMiniDumpName=" + core}
+		r := run(t, 2*time.Minute, env, app(t, "Ending", mode)...)
+		if _, err := os.Stat(core); err != nil {
+			t.Skipf("SKIPPED-CHECK: createdump has written no core: %s", r.stdout+r.stderr)
+		}
+		var got struct {
+			Crash struct {
+				Signal   string
+				FailFast string `json:"fail_fast"`
+			}
+		}
+		seedwalkJSON(t, &got, "stack", "--core", core)
+		expect.Equal(t, got.Crash.Signal, "SIGABRT", "%s", mode)
+		expect.Equal(t, got.Crash.FailFast, want, "%s", mode)
+	}
+}
+
 // waitFor is a wait in the deadlock of Waits.cs: the kind of lock, and its owner.
 type waitFor struct{ kind, owner string }
 

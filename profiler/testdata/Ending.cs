@@ -1,6 +1,6 @@
 // A program in a bad state that lasts: it ends by an exception that nobody catches, or
 // it does nothing but collect.
-// Usage: Ending.exe handled|unhandled|collecting
+// Usage: Ending.exe handled|unhandled|collecting|failfast
 // "handled" sleeps in the handler of unhandled exceptions. Each says a line when it is
 // in that state, or on the way there.
 using System;
@@ -15,6 +15,7 @@ static class Ending
     static void Main(string[] args)
     {
         if (args[0] == "collecting") Collecting();
+        if (args[0] == "failfast") Environment.FailFast("the state is bad: " + args[0], new Exception("a cause"));
         if (args[0] == "handled") AppDomain.CurrentDomain.UnhandledException += Handler;
         var other = new Thread(Outer) { Name = "ends" };
         other.Start();

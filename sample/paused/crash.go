@@ -49,6 +49,53 @@ func (s *Process) Exceptions(st *Stack) (all []Exception, unhandled bool) {
 	return all, throws && all != nil
 }
 
+// FailFast returns the message that a thread has passed to Environment.FailFast, "" if it is not certain. The
+// method passes the address of the message's first character to native code, so its frames have that address.
+// They must have the address of no other string's first character. cut means that the message is longer.
+func (s *Process) FailFast(st *Stack) (message string, cut bool) {
+	t := s.target
+	from, end := failFast(st.Frames)
+	if end-from > maxFailFast || t.Tables == nil || !t.Tables.Proven() || t.Names == nil {
+		return "", false
+	}
+	d := t.Tables.Descriptor()
+	types, err := objects.NewTypes(t.Mem, d, t.Names)
+	first, ok := d.Offset("String", "m_FirstChar")
+	if err != nil || !ok {
+		return "", false
+	}
+	var found uint64
+	for ; from < end; from += 8 {
+		at := t.Threads.Word(from) - uint64(first)
+		if at&7 != 0 || at == found || !types.Of(t.Threads.Word(at)&^7).Is("System.String") {
+			continue
+		}
+		if found != 0 {
+			return "", false
+		}
+		found = at
+	}
+	return text(t.Mem, d, found)
+}
+
+// maxFailFast bounds the frames of Environment.FailFast, bytes.
+const maxFailFast = 4096
+
+// failFast returns the part of a stack that the methods of Environment.FailFast use, zero if there is none.
+func failFast(frames []StackFrame) (from, end uint64) {
+	const method = "System.Environment.FailFast("
+	for i := range frames[:max(len(frames)-1, 0)] {
+		f := &frames[i]
+		if f.Kind != unwind.KindManaged || !strings.HasPrefix(f.Name, method) {
+			continue
+		}
+		if end = frames[i+1].SP; from == 0 {
+			from = f.SP
+		}
+	}
+	return from, end
+}
+
 // causes reads the exception at an address and its inner exceptions. It returns nil if no exception is there.
 func (s *Process) causes(types *objects.Types, at uint64) (out []Exception) {
 	d, word := s.target.Tables.Descriptor(), s.target.Threads.Word

@@ -1,12 +1,14 @@
 package paused
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/sample/target"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/unwind"
 )
 
 func TestFullName(t *testing.T) {
@@ -80,5 +82,30 @@ func TestText(t *testing.T) {
 		got, cut := text(c.mem, d, c.at)
 		expect.True(t, got == c.want && cut == c.cut, "%.20q, cut %v; want %.20q, %v", got, cut, c.want,
 			c.cut)
+	}
+}
+
+// The methods of Environment.FailFast are consecutive. What follows them on the stack is not theirs.
+func TestFailFastFrames(t *testing.T) {
+	frame := func(name string, sp uint64) StackFrame {
+		f := StackFrame{Name: name}
+		if f.SP, f.Kind = sp, unwind.KindNative; strings.HasPrefix(name, "System.") {
+			f.Kind = unwind.KindManaged
+		}
+		return f
+	}
+	for _, c := range []struct {
+		frames    []StackFrame
+		from, end uint64
+	}{
+		{nil, 0, 0},
+		{[]StackFrame{frame("raise", 8), frame("main", 16)}, 0, 0},
+		{[]StackFrame{frame("raise", 8), frame("System.Environment.FailFast(string, Exception)", 16),
+			frame("System.Environment.FailFast(string)", 32), frame("main", 64)}, 16, 64},
+		{[]StackFrame{frame("System.Environment.FailFastly()", 8), frame("main", 16)}, 0, 0},
+		{[]StackFrame{frame("System.Environment.FailFast(string)", 8)}, 0, 0}, // its end is unknown
+	} {
+		from, end := failFast(c.frames)
+		expect.True(t, from == c.from && end == c.end, "%v: %d to %d", c.frames, from, end)
 	}
 }

@@ -14,8 +14,11 @@ type crash struct {
 	Signal     string             `json:"signal"`
 	Address    string             `json:"address,omitempty"`
 	Overflow   bool               `json:"stack_overflow,omitempty"`
+	FailFast   string             `json:"fail_fast,omitempty"`  // the message of Environment.FailFast
 	Unhandled  bool               `json:"unhandled,omitempty"`  // the first exception ended the process
 	Exceptions []paused.Exception `json:"exceptions,omitempty"` // in progress, then its inner ones
+
+	failFastCut bool // FailFast is the beginning of the message
 }
 
 // crashOf returns the crash of a core, nil if no signal ended the process. The first thread of a core is the
@@ -35,6 +38,9 @@ func crashOf(c *dump.Core, p *paused.Process, stacks []paused.Stack) *crash {
 			out.Overflow = out.Overflow || stacks[i].Overflow
 			out.Exceptions, out.Unhandled = p.Exceptions(&stacks[i])
 			out.Unhandled = out.Unhandled && out.Signal == "SIGABRT"
+			if out.Signal == "SIGABRT" {
+				out.FailFast, out.failFastCut = p.FailFast(&stacks[i])
+			}
 		}
 	}
 	return out
@@ -51,6 +57,12 @@ func (c *crash) write(w io.Writer) {
 	}
 	if c.Overflow {
 		fmt.Fprint(w, ": stack overflow")
+	}
+	if c.FailFast != "" {
+		fmt.Fprintf(w, ": Environment.FailFast: %q", c.FailFast)
+	}
+	if c.failFastCut {
+		fmt.Fprint(w, " (the message is longer)")
 	}
 	for i := range c.Exceptions {
 		e, before := &c.Exceptions[i], ", exception in progress:"
