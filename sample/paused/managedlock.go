@@ -65,12 +65,15 @@ func (s *Process) waitsManaged(th *Thread, st *Stack) {
 	data := slices.Clone(th.Stack.Data[from:end])
 	var inner []byte
 	if from, end := st.Frames[at-1].SP-th.Regs.SP(), st.Frames[at].SP-th.Regs.SP(); from < end &&
-		end <= uint64(len(data)) && st.Frames[at-1].Kind == unwind.KindNative {
+		end <= uint64(len(data)) && end-from <= maxInner && st.Frames[at-1].Kind == unwind.KindNative {
 		inner = data[from:end]
 	}
 	s.managed = append(s.managed, managedWaiter{waiter{tid: th.TID, at: th.Regs.SP(), data: data,
 		regs: th.Regs}, &managedLocks[lock], inner})
 }
+
+// maxInner bounds the native frame behind Thread.Join, bytes. It has about 100.
+const maxInner = 1 << 10
 
 // waitsIn returns the first frame of a function whose name begins with calls, -1 if the thread does not wait
 // in one. On .NET 9, some of these functions are native.

@@ -134,13 +134,16 @@ func everything(b []byte) (read, heap bool) {
 	if err != nil {
 		return false, false
 	}
-	p := processOf(v, &tasks.Result{})
+	pending := &tasks.Result{}
+	if r != nil {
+		pending = r
+	}
+	p := processOf(v, pending)
 	p.Once = true
 	if r != nil {
 		of.chains = r.Groups
 		of.addAsync(v)
 		of.view(v, r).write(io.Discard, &of)
-		p.Chains = hangChains(r.Groups)
 	}
 	v.write(io.Discard, false)
 	reportOf(v, p).write(io.Discard, false)
