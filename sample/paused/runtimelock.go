@@ -10,10 +10,10 @@ import (
 // Locks in native code of the runtime on Unix. Their layouts are not published, so each lock must prove
 // itself: a word counts only if the words that refer to it and the numbers of both threads agree.
 //
-// Source: dotnet/runtime release/8.0 to release/10.0, src/coreclr/pal/inc/pal.h (CRITICAL_SECTION),
-// src/coreclr/pal/src/synchmgr/synchmanager.hpp (CSynchData), src/coreclr/vm/listlock.h (ListLockEntry).
+// Source: the code and the memory of .NET 9.0.5 and 10.0.9 on x86-64; for mutexes also dotnet/runtime
+// src/coreclr/pal/src/synchmgr/synchmanager.hpp (CSynchData).
 
-// Offsets in a critical section of .NET 8 and 9, which precedes the condition variable of its waiters. .NET
+// Offsets in a critical section of .NET 9, which precedes the condition variable of its waiters. .NET
 // 10 uses a mutex of the C library instead.
 const (
 	sectionState   = 0x8 // bit 0: held; above bit 1: the number of waiters
@@ -85,7 +85,7 @@ type waitLayout struct {
 }
 
 var waitLayouts = []waitLayout{
-	{8, 16, 24, 24, 48, 56, 36, 48, 52, 56, 64}, // .NET 8 and 9
+	{8, 16, 24, 24, 48, 56, 36, 48, 52, 56, 64}, // .NET 9
 	{4, 8, 16, 16, 40, 48, 20, 32, 36, 40, 48},  // .NET 10
 }
 
