@@ -50,6 +50,7 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/record/output"
 	"github.com/seedwalk/seedwalk/report/collect"
 	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/sample/alarm"
 )
 
 // progressEvery is the time between two calls of Options.Progress.
@@ -198,7 +199,7 @@ func (r *run) begin() error {
 	if r.srv.probes {
 		start = func() error { return r.srv.outside.Start.Start(r.cmd) }
 	}
-	if err := start(); err != nil {
+	if err := alarm.WithUsualSlack(start); err != nil {
 		return cannotStart(r.opt.Command, err)
 	}
 	r.writePIDFile()

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -26,6 +27,7 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/stack"
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/top"
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/waits"
+	"github.com/seedwalk/seedwalk/sample/alarm"
 )
 
 // command is one subcommand. run gets the arguments after its name and returns an exit code.
@@ -64,7 +66,12 @@ func init() {
 	)
 }
 
-func main() { os.Exit(dispatch(os.Args[1:])) }
+func main() {
+	if len(os.Args) > 1 && slices.Contains([]string{"record", "agent", "top", "engine"}, os.Args[1]) {
+		alarm.EnlargeSlack() // these sample
+	}
+	os.Exit(dispatch(os.Args[1:]))
+}
 
 func dispatch(args []string) int {
 	if len(args) == 0 {

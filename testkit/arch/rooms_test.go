@@ -186,7 +186,7 @@ var rooms = []room{
 	{Name: "cmd/record", May: with(merged, "cmd/record/options", "cmd/record/output", "cmd/record/listen",
 		"cmd/record/inflow", "internal/procstat", "sample/agent", "report/export", "report/collect",
 		"report/recording", "process/program", "process/live", "process/dump", "sample/probe",
-		"sample/outside", "sample/paused",
+		"sample/alarm", "sample/outside", "sample/paused",
 		"sample/sampler", "sample/startup", "sample/stopped", "sample/suspended", "sample/target", "symbol",
 		"report/wire", "eventpipe/diagnostics", "eventpipe/nettrace", "eventpipe/nettrace/clrevent",
 		"eventpipe/pool", "eventpipe/waits", "eventpipe/waits/report",
@@ -248,7 +248,7 @@ var rooms = []room{
 		"cmd/record/options", "cmd/record/output", "cmd/seedwalk/builder", "cmd/seedwalk/cli",
 		"cmd/seedwalk/doctor", "cmd/seedwalk/stack", "cmd/seedwalk/top", "cmd/seedwalk/waits",
 		"eventpipe/waits/session", "report/collect", "report/diff", "report/export", "report/recording",
-		"report/trace", "report/wire", "symbol"},
+		"report/trace", "report/wire", "sample/alarm", "symbol"},
 		Test: []string{"*"}},
 
 	// The test kit. An assembler shares nothing with the reader it is for.
