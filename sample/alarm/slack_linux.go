@@ -16,8 +16,8 @@ const toolSlack = 1000000
 // slackBefore holds, in the environment of the program that was executed again, the slack before that.
 const slackBefore = "SEEDWALK_TIMER_SLACK"
 
-// usualSlack is the timer slack with which the tool was started, nanoseconds.
-var usualSlack uint64 = 50000 // the kernel's own
+// usualSlack is the timer slack with which the tool was started, nanoseconds; 0 if it still has that.
+var usualSlack uint64
 
 // EnlargeSlack permits the kernel to expire the timers of all threads of this process up to 1 ms late,
 // together with others. While any goroutine runs, Go's monitor thread sleeps for 20 µs again and again, and
@@ -27,9 +27,7 @@ var usualSlack uint64 = 50000 // the kernel's own
 func EnlargeSlack() {
 	if before, again := os.LookupEnv(slackBefore); again {
 		os.Unsetenv(slackBefore)
-		if n, err := strconv.ParseUint(before, 10, 64); err == nil {
-			usualSlack = n
-		}
+		usualSlack, _ = strconv.ParseUint(before, 10, 64)
 		return
 	}
 	before, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
@@ -50,11 +48,10 @@ func WithUsualSlack(start func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
-	if err != nil {
-		return start()
+	if err == nil && usualSlack != 0 {
+		setSlack(usualSlack)
+		defer setSlack(uint64(slack))
 	}
-	setSlack(usualSlack)
-	defer setSlack(uint64(slack))
 	return start()
 }
 
