@@ -11,7 +11,8 @@ type Run struct {
 	Words  []uint64 // one is the address of the task or box
 }
 
-// Body returns the async method whose body has this name on a stack, false if the name is of no such body.
+// Body returns the name of an async method from the name of its body, MoveNext, in a stack. ok is false for
+// other functions.
 func Body(name string) (method string, ok bool) { return strings.CutSuffix(name, " (async)") }
 
 // Edge is a thread that waits for a task which another thread runs. The wait cannot end before that thread
@@ -61,8 +62,9 @@ func (g *graph) readClaims() {
 	}
 }
 
-// sole returns the thread of claims on an object, 0 if there is none, or if there are several. Words that are
-// left over on a stack may claim it too. In a running process, the stack must still have the address.
+// sole returns the only thread that claims an object. It returns 0 without a claim, and if several threads
+// claim the object: stale words on a stack are claims too. In a running process, the stack must still have
+// the object's address.
 func (g *graph) sole(object uint64, all []claim) (tid uint32) {
 	for _, c := range all {
 		if tid != 0 && c.stack.TID != tid {
@@ -92,7 +94,7 @@ func (g *graph) still(s *Stack, object uint64) bool {
 	return found > 0 || !g.src.Moves
 }
 
-// runner returns the thread that certainly runs a pending task, 0 if there is none.
+// runner returns the thread that runs a pending task, 0 if that is not certain.
 func (g *graph) runner(p *pending) uint32 {
 	var all []claim
 	for _, c := range g.claims.runs[p.addr] {

@@ -97,7 +97,7 @@ func isAsyncBody(f *Frame) bool {
 }
 
 // asyncStart returns how many frames from i on, toward the leaf, only start the body of an async
-// method that follows them; 0 if none, or if v shows every frame.
+// method that follows them. It returns 0 for other frames, and if v shows every frame.
 func (v *view) asyncStart(p *Profile, s *Stack, i int) int {
 	if !v.short {
 		return 0

@@ -97,7 +97,7 @@ func TestJudge(t *testing.T) {
 			{TID: 1, Frames: inTask, Awaits: []Await{{Task: "App.Load", Runner: 2, Limited: true}}},
 			{TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}},
 			"deadlock", false, "until a wait with a time limit ends"},
-		{"several tasks, one of which needs the lock", Process{Threads: []Thread{{TID: 1, Frames: inTask,
+		{"several tasks, and one needs the lock", Process{Threads: []Thread{{TID: 1, Frames: inTask,
 			Awaits: []Await{{Runner: 3}, {Runner: 2, Limited: true}, {Runner: 2}}},
 			{TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}, {TID: 3, Frames: inRead}}},
 			"deadlock", true, "2 threads wait for each other in a circle. They never continue."},

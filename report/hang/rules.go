@@ -126,8 +126,8 @@ func (j *judge) awaited(t *Thread) (out []edge) {
 	return out
 }
 
-// ring returns the threads of a circle that begins at first, nil if there is none, and whether it may end by
-// itself. Of several circles it returns one that does not.
+// ring returns the threads of a circle that begins at first. limited reports whether a time limit ends the
+// circle. A circle without a time limit is preferred. Without any circle, ring returns nil.
 func (j *judge) ring(first *Thread) (ring []uint32, limited bool) {
 	for _, limited = range []bool{false, true} {
 		seen := map[uint32]bool{}
@@ -138,7 +138,8 @@ func (j *judge) ring(first *Thread) (ring []uint32, limited bool) {
 	return ring, limited
 }
 
-// path returns the threads from one to another, nil if there is no way. It uses limited edges only if asked.
+// path returns the threads that lead from one thread to another, nil if they are not connected. It follows
+// waits with a time limit only if limited is set.
 func (j *judge) path(from, to *Thread, limited bool, seen map[uint32]bool) []uint32 {
 	seen[from.TID] = true
 	for _, e := range j.awaited(from) {
@@ -157,8 +158,8 @@ func (j *judge) path(from, to *Thread, limited bool, seen map[uint32]bool) []uin
 	return nil
 }
 
-// mover returns a thread that runs, sleeps, or waits with a time limit, and for which t waits, directly or
-// not. It returns nil if there is none.
+// mover follows the waits of t to a thread that runs, sleeps, or waits with a time limit. It returns nil if
+// every thread on the way is blocked.
 func (j *judge) mover(t *Thread, seen map[uint32]bool) *Thread {
 	seen[t.TID] = true
 	for _, e := range j.awaited(t) {

@@ -13,7 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
-// tool is set in the process that enlarges its slack.
+// tool is an environment variable: TestEnlargeSlack sets it in the process that calls EnlargeSlack.
 const tool = "SEEDWALK_TEST_SLACK"
 
 // After EnlargeSlack, every thread of the process has the large slack, also Go's monitor. A process that

@@ -81,7 +81,8 @@ func (s *Process) FailFast(st *Stack) (message string, cut bool) {
 // maxFailFast bounds the frames of Environment.FailFast, bytes.
 const maxFailFast = 4096
 
-// failFast returns the part of a stack that the methods of Environment.FailFast use, zero if there is none.
+// failFast returns the part of a stack that the methods of Environment.FailFast use, zeros if the stack has
+// no such method.
 func failFast(frames []StackFrame) (from, end uint64) {
 	const method = "System.Environment.FailFast("
 	for i := range frames[:max(len(frames)-1, 0)] {

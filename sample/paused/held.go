@@ -13,7 +13,8 @@ import (
 // frame holds the address of its object, in a register or on the stack.
 //
 // The runtime runs a task through Task.ExecuteWithThreadLocal. It resumes an async method through a method
-// of its box. A thread that blocks on a task is in methods of System.Threading only, up to the caller.
+// of its box. While a thread blocks on a task, the leaf frames are methods of System.Threading, and the next
+// frame is the method that waits.
 type held struct {
 	runs    []tasks.Run
 	waits   []uint64

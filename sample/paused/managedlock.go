@@ -171,8 +171,9 @@ func (t locks) lockIn(heap *objects.Heap, types *objects.Types,
 	return found, ok
 }
 
-// joins returns the thread whose end a waiter awaits, 0 if that is not certain. The native function behind
-// Thread.Join of .NET 9 keeps the address of the runtime's Thread in its frame, and no other but its own.
+// joins returns the thread for whose end a waiter waits, 0 if that is not certain. In .NET 9, Thread.Join
+// calls a native function. Its frame has the addresses of at most two Threads: the joined one and that of the
+// waiter.
 func (t locks) joins(w *managedWaiter) (tid uint32) {
 	for b := w.inner; len(b) >= 8 && w.lock.kind == ThreadEnd; b = b[8:] {
 		switch at := t.threadAt(binary.LittleEndian.Uint64(b)); {

@@ -99,9 +99,9 @@ const (
 	threadBytes = 0x400  // of the structure of a thread, which contains both
 )
 
-// mutex returns the System.Threading.Mutex without a name for which a thread waits. If it waits for all of
-// several objects, that is the first one that another thread owns. If it waits for one of several, there is
-// none: another object may end the wait.
+// mutex returns the System.Threading.Mutex without a name for which a thread waits. If the thread waits for
+// all of several objects, mutex returns the first one that another thread owns. If it waits for one of
+// several, mutex returns a Lock without an owner, because another object may end the wait.
 func (t locks) mutex(w *waiter) (l Lock) {
 	for at := w.futex &^ 7; at < w.futex+nearFutex; at += 8 {
 		for i := range waitLayouts {
@@ -138,7 +138,7 @@ func (t locks) mutexIn(w *waiter, at uint64, y *waitLayout) (l Lock, ok bool) {
 	return l, true
 }
 
-// mutexAt returns the mutex at an address, a Lock without an owner if it is none or free.
+// mutexAt returns the mutex at an address, a Lock without an owner if no mutex is there, or if it is free.
 func (t locks) mutexAt(at uint64, y *waitLayout) Lock {
 	tid, who := t.uint32(at+y.by), t.word(at+y.who)
 	owner, ok := t.outer(uint64(tid))
@@ -146,7 +146,7 @@ func (t locks) mutexAt(at uint64, y *waitLayout) Lock {
 	if t.uint32(at+y.kind) != mutexObject || int32(t.uint32(at+y.held)) <= 0 || !ok || !ours {
 		return Lock{}
 	}
-	// The owner's structure has its number too.
+	// The structure of the owner must contain the owner's thread number too.
 	for i := uint64(0); i < threadBytes; i += 8 {
 		if t.word(who+i) == uint64(tid) {
 			return Lock{Kind: MutexObject, At: at, Owner: owner}

@@ -16,7 +16,8 @@ const (
 	beyond        = "more than the thread's stack"
 )
 
-// endings are of a signal that the tool sends while a recording ends.
+// endings are the outcomes of a signal that the tool may send while a recording ends: whether the signal was
+// sent and taken, and whether the old signal handler was put back.
 var endings = []string{"not sent, kept", "not sent, put back", "taken, kept", "taken, put back"}
 
 // oldTool sends the signal without looking whether the recording has ended.
@@ -25,8 +26,8 @@ var oldTool = fault{"the tool does not look (the old source)", "CHECKS=0", nil, 
 // lateTool counts the signal after it has looked.
 var lateTool = fault{"the tool counts late", "LATE=1", nil, killed}
 
-// lateHandler are the races of a handler that runs while a recording is set up. It is of none and
-// finds no slot.
+// lateHandler lists the races of a signal handler that runs while a recording is set up. These races are
+// harmless: such a handler finds no slot and does nothing.
 var lateHandler = []string{"begin plain - sw_slot_of atomic", "end_if_asked plain - sim_sys6 atomic",
 	"find plain - sim_sys6 atomic", "find plain - sw_describe plain"}
 

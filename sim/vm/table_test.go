@@ -14,8 +14,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
-// Each row has its texts and its source. TestConformRows (sim/conform) compares the order of the rows with
-// the specification's.
+// Each row has a condition, a result, a source, and the variants of the CLR that have it. The order of the
+// rows is tested by TestConformRows (sim/conform).
 func TestTableIsWhole(t *testing.T) {
 	for _, r := range vm.Table {
 		expect.True(t, r.When != "" && r.Then != "" && r.Source != "" && len(r.Variants()) != 0,

@@ -292,9 +292,9 @@ func TestPEWithoutExceptionDirectory(t *testing.T) {
 	}
 }
 
-// TestEveryOperationIsUndone: the interpreter undoes every operation of a prolog. StackDecrease is how far
-// that raises the stack pointer, wherever it was, and 0 for an operation that loads the stack pointer. Pushes
-// are not tested, because they are undone before apply is called.
+// TestEveryOperationIsUndone checks that the interpreter undoes every operation of a prolog, and that
+// StackDecrease equals the distance by which this raises the stack pointer. For an operation that loads the
+// stack pointer, StackDecrease is 0. Pushes are not tested, because they are undone before apply is called.
 func TestEveryOperationIsUndone(t *testing.T) {
 	info := peamd64.Info{Version: 1, FrameReg: context.RBP, FrameOffset: 240, Unix: true}
 	for op := peamd64.UWOP_PUSH_NONVOL + 1; op.String() != "op?"; op++ {

@@ -2,13 +2,13 @@
 //
 // Sources: none.
 //
-// Glossary. The time of a sample is an interval that ends when the sample was taken. A span is a part of it.
+// Glossary. The *interval* of a sample ends when the sample was taken. A *span* is a part of an interval.
 //
 // Strategy. A sampler may find out later what a thread did in an interval that has samples of its own: a
 // thread that waited for a processor has a long sample after short ones. The later sample then gets the time
-// that no earlier sample has. Samplers give a sample more time than has passed, and later samples less, so
-// that sums are right. What a sample lacks thus comes from the free time behind it. So a sample keeps its
-// length, except at the end of the line.
+// that no earlier sample has. If that is less than the length of its interval, it gets the rest from free
+// time that follows: samplers give some samples more time than has passed, and later ones less, so that sums
+// are right. So every sample keeps its length, except near the end of the thread's time.
 //
 // Known gaps: a sample may then be in several parts.
 package timeline
