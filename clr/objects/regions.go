@@ -71,11 +71,11 @@ func OpenHeap(r memory.Reader, globals uint64) (h *Heap, ok bool) {
 		return nil, false
 	}
 	for i := range uint64(maxDebuggerTable) {
-		variable, ok := h.word(globals + 8*i)
+		variable, ok := memory.Word(h.r, globals+8*i)
 		if !ok {
 			return nil, false
 		}
-		at, ok := h.word(variable)
+		at, ok := memory.Word(h.r, variable)
 		if ok && at&7 == 0 && r.ReadAt(h.vars[:], at) && h.plausible() {
 			h.Version = [2]uint8{h.vars[0], h.vars[1]}
 			return h, true
@@ -175,22 +175,22 @@ type heap struct{ table, allocated uint64 }
 // heaps returns the only heap, or those of a server collector; nil if they cannot be read.
 func (h *Heap) heaps() (out []heap) {
 	if h.value(varHeaps) == 0 {
-		allocated, _ := h.word(h.value(varAllocated))
+		allocated, _ := memory.Word(h.r, h.value(varAllocated))
 		return []heap{{h.value(varTable), allocated}}
 	}
 	n, ok := h.i32(h.value(varHeaps))
-	list, ok1 := h.word(h.value(varHeapList))
+	list, ok1 := memory.Word(h.r, h.value(varHeapList))
 	table, ok2 := h.i32(h.value(varHeapOffsets) + 4*heapGeneration)
 	end, ok3 := h.i32(h.value(varHeapOffsets) + 4*heapAllocated)
 	if !ok || !ok1 || !ok2 || !ok3 || n < 0 || n > maxServerHeaps {
 		return nil
 	}
 	for i := range uint64(n) {
-		at, ok := h.word(list + 8*i)
+		at, ok := memory.Word(h.r, list+8*i)
 		if !ok {
 			return nil
 		}
-		allocated, _ := h.word(at + uint64(end))
+		allocated, _ := memory.Word(h.r, at+uint64(end))
 		out = append(out, heap{at + uint64(table), allocated})
 	}
 	return out
@@ -201,12 +201,12 @@ func (h *Heap) generations(of heap, context, segment uint64) bool {
 	size := h.value(varGenerationSize)
 	for g := range uint64(gcGenerations) {
 		at := of.table + g*size
-		pointer, ok := h.word(at + context)
-		limit, ok1 := h.word(at + context + 8)
+		pointer, ok := memory.Word(h.r, at+context)
+		limit, ok1 := memory.Word(h.r, at+context+8)
 		if ok && ok1 {
 			h.context(pointer, limit)
 		}
-		next, ok := h.word(at + segment)
+		next, ok := memory.Word(h.r, at+segment)
 		for ok && next != 0 {
 			if len(h.Regions) >= maxRegions {
 				return false
@@ -261,14 +261,7 @@ func (h *Heap) Contexts(of []memory.Range) {
 	slices.SortFunc(h.Skip, byStart)
 }
 
-func (h *Heap) word(addr uint64) (uint64, bool) {
-	var b [8]byte
-	ok := addr >= 4096 && addr < 1<<63 && h.r.ReadAt(b[:], addr)
-	return binary.LittleEndian.Uint64(b[:]), ok
-}
-
 func (h *Heap) i32(addr uint64) (int32, bool) {
-	var b [4]byte
-	ok := addr >= 4096 && addr < 1<<63 && h.r.ReadAt(b[:], addr)
-	return int32(binary.LittleEndian.Uint32(b[:])), ok
+	v, ok := memory.Uint32(h.r, addr)
+	return int32(v), ok
 }

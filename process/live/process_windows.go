@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/windows"
+
+	"github.com/seedwalk/seedwalk/context/memory"
 )
 
 // Process is another Windows process: its memory and its images. It is not safe for concurrent use.
@@ -110,7 +112,7 @@ func (p *Process) Mark() (m LoaderMark, ok bool) {
 	if !p.list() {
 		return m, false
 	}
-	last, ok := p.word(p.loader + loaderList + 8)
+	last, ok := memory.Word(p, p.loader+loaderList+8)
 	if !ok {
 		return m, false
 	}
@@ -129,7 +131,7 @@ func (p *Process) Loaded() (out []Loaded, ok bool) {
 		return nil, false
 	}
 	head := p.loader + loaderList
-	at, ok := p.word(head)
+	at, ok := memory.Word(p, head)
 	for n := 0; ok && at != head && n < maxLoaded; n++ {
 		var b [entryBytes]byte
 		if !p.ReadAt(b[:], at) {
@@ -149,7 +151,7 @@ func (p *Process) Loaded() (out []Loaded, ok bool) {
 // list finds the loader's list, whose address does not change.
 func (p *Process) list() bool {
 	if p.loader == 0 {
-		p.loader, _ = p.word(p.peb + pebLoader)
+		p.loader, _ = memory.Word(p, p.peb+pebLoader)
 	}
 	return p.loader != 0
 }
@@ -158,12 +160,6 @@ func loadedOf(b []byte) Loaded {
 	return Loaded{Base: binary.LittleEndian.Uint64(b[entryBase:]),
 		Size:  binary.LittleEndian.Uint32(b[entrySize:]),
 		Stamp: binary.LittleEndian.Uint32(b[entryStamp:])}
-}
-
-func (p *Process) word(addr uint64) (uint64, bool) {
-	var b [8]byte
-	ok := addr != 0 && p.ReadAt(b[:], addr)
-	return binary.LittleEndian.Uint64(b[:]), ok
 }
 
 // wide reads size bytes of UTF-16.

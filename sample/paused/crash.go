@@ -8,6 +8,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/clr/objects"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -33,7 +34,7 @@ func (s *Process) Exceptions(st *Stack) (all []Exception, unhandled bool) {
 	if object == 0 || t.Tables == nil || !t.Tables.Proven() || t.Names == nil {
 		return nil, false
 	}
-	d, word := t.Tables.Descriptor(), t.Threads.Word
+	d, word := t.Tables.Descriptor(), t.Word
 	types, err := objects.NewTypes(t.Mem, d, t.Names)
 	tracker, ok1 := d.Offset("Thread", "ExceptionTracker")
 	thrown, ok2 := d.Offset("ExceptionInfo", "ThrownObject")
@@ -66,8 +67,8 @@ func (s *Process) FailFast(st *Stack) (message string, cut bool) {
 	}
 	var found uint64
 	for ; from < end; from += 8 {
-		at := t.Threads.Word(from) - uint64(first)
-		if at&7 != 0 || at == found || !types.Of(t.Threads.Word(at)&^7).Is("System.String") {
+		at := t.Word(from) - uint64(first)
+		if at&7 != 0 || at == found || !types.Of(t.Word(at)&^7).Is("System.String") {
 			continue
 		}
 		if found != 0 {
@@ -99,7 +100,7 @@ func failFast(frames []StackFrame) (from, end uint64) {
 
 // causes reads the exception at an address and its inner exceptions. It returns nil if no exception is there.
 func (s *Process) causes(types *objects.Types, at uint64) (out []Exception) {
-	d, word := s.target.Tables.Descriptor(), s.target.Threads.Word
+	d, word := s.target.Tables.Descriptor(), s.target.Word
 	message, ok1 := d.Offset("Exception", "_message")
 	inner, ok2 := d.Offset("Exception", "_innerException")
 	if !ok1 || !ok2 {
@@ -143,11 +144,10 @@ func fullName(meta, short string) string {
 func text(mem live.Memory, d *contract.Descriptor, at uint64) (text string, cut bool) {
 	length, ok1 := d.Offset("String", "m_StringLength")
 	first, ok2 := d.Offset("String", "m_FirstChar")
-	var count [4]byte
-	if at == 0 || !ok1 || !ok2 || !mem.ReadAt(count[:], at+uint64(length)) {
+	n, ok3 := memory.Uint32(mem, at+uint64(length))
+	if at == 0 || !ok1 || !ok2 || !ok3 {
 		return "", false
 	}
-	n := binary.LittleEndian.Uint32(count[:])
 	b := make([]byte, 2*min(n, maxMessage))
 	b = b[:mem.ReadSome(b, at+uint64(first))]
 	var units []uint16

@@ -53,12 +53,12 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// start is memory that ends early.
+// start is memory that ends early. Its first byte is at page.
 type start []byte
 
 func (m start) ReadAt(p []byte, at uint64) bool { return m.ReadSome(p, at) == len(p) }
 func (m start) ReadSome(p []byte, at uint64) int {
-	return copy(p, m[min(at, uint64(len(m))):])
+	return copy(p, m[min(at-page, uint64(len(m))):])
 }
 
 // A message that ends at unreadable memory, or is too long, is marked as cut.
@@ -72,11 +72,11 @@ func TestText(t *testing.T) {
 		want string
 		cut  bool
 	}{
-		{append(make(start, 24), 2, 0, 0, 0, 'o', 0, 'k', 0), 16, "ok", false},
-		{append(make(start, 24), 3, 0, 0, 0, 'o', 0, 'k', 0), 16, "ok", true},
-		{append(make(start, 24), 2, 0, 0, 0, 'o', 0, 'k'), 16, "o", true},
-		{append(make(start, 24), 2, 0), 16, "", false},
-		{append(start(long), make([]byte, 2*4097)...), 16, string(make([]byte, maxMessage)), true},
+		{append(make(start, 24), 2, 0, 0, 0, 'o', 0, 'k', 0), page + 16, "ok", false},
+		{append(make(start, 24), 3, 0, 0, 0, 'o', 0, 'k', 0), page + 16, "ok", true},
+		{append(make(start, 24), 2, 0, 0, 0, 'o', 0, 'k'), page + 16, "o", true},
+		{append(make(start, 24), 2, 0), page + 16, "", false},
+		{append(start(long), make([]byte, 2*4097)...), page + 16, string(make([]byte, maxMessage)), true},
 		{make(start, 64), 0, "", false},
 	} {
 		got, cut := text(c.mem, d, c.at)

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/sample/target"
 )
@@ -78,9 +79,8 @@ func (s *Process) ReadCall(th *Thread, st live.Stood) {
 			w.words[i] = binary.LittleEndian.Uint32(b[4*i:])
 		}
 		prev := binary.LittleEndian.Uint64(b[4*mutexPrev:]) &^ 1
-		var next [8]byte
-		w.linked = s.target.Mem.ReadAt(next[:], prev) &&
-			binary.LittleEndian.Uint64(next[:])&^1 == w.Addr+4*mutexNext
+		next, ok := memory.Word(s.target.Mem, prev)
+		w.linked = ok && next&^1 == w.Addr+4*mutexNext
 	}
 	if restarted { // maybe nanosleep, clock_nanosleep, or poll; their arguments rarely look like a futex wait
 		waits := w.op == futexWait || w.op == futexWaitBits // the kernel restarts no other call like this

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/seedwalk/seedwalk/clr/objects"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -239,8 +240,7 @@ func (t locks) managedThread(number uint32) uint32 {
 		return 0
 	}
 	for tid, object := range t.Threads.Objects {
-		var id [4]byte
-		if t.Mem.ReadAt(id[:], object+uint64(off)) && binary.LittleEndian.Uint32(id[:]) == number {
+		if id, ok := memory.Uint32(t.Mem, object+uint64(off)); ok && id == number {
 			return tid
 		}
 	}

@@ -92,7 +92,7 @@ func (t locks) syncTable() (table, size uint64, ok bool) {
 	if !ok1 || !ok2 || !ok3 || !ok4 || block != 0 || entry < 8 || entry > 64 || end != lockSize {
 		return 0, 0, false
 	}
-	table = t.Threads.Word(variable)
+	table = t.Word(variable)
 	return table, uint64(entry), table != 0
 }
 
@@ -146,9 +146,11 @@ func (t locks) holds(tid uint32, holder []byte) bool {
 		return false
 	}
 	number, ok := t.Tables.Descriptor().Offset("Thread", "Id")
-	var id [4]byte
-	return binary.LittleEndian.Uint64(holder) == object || ok && t.Mem.ReadAt(id[:], object+uint64(number)) &&
-		binary.LittleEndian.Uint32(id[:]) != 0 && string(id[:]) == string(holder[:4])
+	if binary.LittleEndian.Uint64(holder) == object {
+		return true
+	}
+	id := t.Uint32(object + uint64(number))
+	return ok && id != 0 && id == binary.LittleEndian.Uint32(holder)
 }
 
 // waiter is a thread that waits in native code below a managed frame.

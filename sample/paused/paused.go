@@ -2,7 +2,6 @@ package paused
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"slices"
 
@@ -295,9 +294,8 @@ func (s *Process) lacks(c *walk.Capture, gap merge.Gap) uint64 {
 // data. The walk takes the word at sp for the return address, but only if it is in a method. lacksCaller
 // returns the address of the missing memory that describes this method, 0 if none is missing.
 func (s *Process) lacksCaller(sp uint64) (addr uint64) {
-	var word [8]byte
-	if s.target.Mem.ReadAt(word[:], sp) {
-		addr, _ = s.target.Tables.MissingAddr(binary.LittleEndian.Uint64(word[:]) - 1)
+	if word, ok := memory.Word(s.target.Mem, sp); ok {
+		addr, _ = s.target.Tables.MissingAddr(word - 1)
 	}
 	return addr
 }

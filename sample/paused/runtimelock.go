@@ -62,14 +62,14 @@ const (
 func (t locks) withType(l Lock) Lock {
 	holder := t.Threads.Objects[l.Owner]
 	if l.Kind != Section && l.Kind != Mutex || holder == 0 || t.Names == nil ||
-		t.word(l.At-entryHolder) != holder {
+		t.Word(l.At-entryHolder) != holder {
 		return l
 	}
 	var b [entryText]byte
 	text := make([]byte, len(cctorLock))
 	for n := t.Mem.ReadSome(b[:], l.At); n >= 8; n -= 8 {
 		if t.Mem.ReadAt(text, binary.LittleEndian.Uint64(b[n-8:])) && string(text) == cctorLock {
-			l.Kind, l.Name = StaticConstructor, t.Names.TypeOf(t.word(l.At-entryData))
+			l.Kind, l.Name = StaticConstructor, t.Names.TypeOf(t.Word(l.At-entryData))
 			return l
 		}
 	}
@@ -115,16 +115,16 @@ func (t locks) mutex(w *waiter) (l Lock) {
 
 // mutexIn is mutex for a wait whose structure is at an address. ok is false if it is not there.
 func (t locks) mutexIn(w *waiter, at uint64, y *waitLayout) (l Lock, ok bool) {
-	word := t.word
+	word := t.Word
 	thread := word(at + y.thread)
-	number, kind := t.uint32(at+y.count), t.uint32(at)
+	number, kind := t.Uint32(at+y.count), t.Uint32(at)
 	if number == 0 || number > maxObjects || kind > 2 || at-thread > threadBytes {
 		return l, false
 	}
 	for i := range uint64(number) {
 		place := word(at + y.places + 8*i)
 		object := word(place + y.object)
-		if place == 0 || object == 0 || word(place+y.wait) != at || !t.is(t.uint32(place+y.tid), w.tid) ||
+		if place == 0 || object == 0 || word(place+y.wait) != at || !t.is(t.Uint32(place+y.tid), w.tid) ||
 			!t.queues(object, place) {
 			return Lock{}, false
 		}
@@ -140,15 +140,15 @@ func (t locks) mutexIn(w *waiter, at uint64, y *waitLayout) (l Lock, ok bool) {
 
 // mutexAt returns the mutex at an address, a Lock without an owner if no mutex is there, or if it is free.
 func (t locks) mutexAt(at uint64, y *waitLayout) Lock {
-	tid, who := t.uint32(at+y.by), t.word(at+y.who)
+	tid, who := t.Uint32(at+y.by), t.Word(at+y.who)
 	owner, ok := t.outer(uint64(tid))
-	_, ours := t.outer(uint64(t.uint32(at + y.pid)))
-	if t.uint32(at+y.kind) != mutexObject || int32(t.uint32(at+y.held)) <= 0 || !ok || !ours {
+	_, ours := t.outer(uint64(t.Uint32(at + y.pid)))
+	if t.Uint32(at+y.kind) != mutexObject || int32(t.Uint32(at+y.held)) <= 0 || !ok || !ours {
 		return Lock{}
 	}
 	// The structure of the owner must contain the owner's thread number too.
 	for i := uint64(0); i < threadBytes; i += 8 {
-		if t.word(who+i) == uint64(tid) {
+		if t.Word(who+i) == uint64(tid) {
 			return Lock{Kind: MutexObject, At: at, Owner: owner}
 		}
 	}
@@ -157,26 +157,14 @@ func (t locks) mutexAt(at uint64, y *waitLayout) Lock {
 
 // queues reports whether a place is in the queue of an object.
 func (t locks) queues(object, place uint64) bool {
-	at := t.word(object)
+	at := t.Word(object)
 	for range maxQueue {
 		if at == place || at == 0 {
 			break
 		}
-		at = t.word(at)
+		at = t.Word(at)
 	}
 	return at == place
-}
-
-func (t locks) word(at uint64) uint64 {
-	var b [8]byte
-	t.Mem.ReadAt(b[:], at)
-	return binary.LittleEndian.Uint64(b[:])
-}
-
-func (t locks) uint32(at uint64) uint32 {
-	var b [4]byte
-	t.Mem.ReadAt(b[:], at)
-	return binary.LittleEndian.Uint32(b[:])
 }
 
 // outer returns our number of the process's thread tid.

@@ -47,13 +47,13 @@ func contexts(t *target.Process) (out []memory.Range) {
 	for _, thread := range t.Threads.Objects {
 		at := thread + uint64(within)
 		if !contained {
-			if at = t.Threads.Word(thread + uint64(locals)); at == 0 {
+			if at = t.Word(thread + uint64(locals)); at == 0 {
 				continue
 			}
 			at += uint64(context) + uint64(inner)
 		}
-		out = append(out, memory.Range{Start: t.Threads.Word(at + uint64(pointer)),
-			End: t.Threads.Word(at + uint64(limit))})
+		out = append(out, memory.Range{Start: t.Word(at + uint64(pointer)),
+			End: t.Word(at + uint64(limit))})
 	}
 	return out
 }

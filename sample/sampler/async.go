@@ -380,12 +380,8 @@ func (a *async) chainOf(object uint64) (chain []tasks.Caller, cut, ok bool) {
 // has read the Activity. It returns the zero Activity if still returns false, or if a collection moves
 // objects now.
 func (a *async) ActivityOf(mem memory.Reader, handle uint64, still func() bool) wire.Activity {
-	var b [8]byte
 	for range 2 { // the handle, and what it refers to
-		if !mem.ReadAt(b[:], handle) {
-			return wire.Activity{}
-		}
-		handle = binary.LittleEndian.Uint64(b[:])
+		handle, _ = memory.Word(mem, handle)
 	}
 	var ids tasks.IDs
 	if !a.heap.Holds(handle) || !a.list.Still(func() { ids = a.Thread(handle, still) }) {
@@ -410,14 +406,13 @@ func (e *Base) LateActivity(c *walk.Capture, handle uint64) {
 // memory. It checks the first words only, and returns false if the stack has no such word.
 func (e *Base) refersStill(c *walk.Capture, object uint64) bool {
 	const most = 16 // words that are read again
-	var b [8]byte
 	n := 0
 	for i := 0; i+8 <= len(c.Stack.Data) && n < most; i += 8 {
 		if binary.LittleEndian.Uint64(c.Stack.Data[i:]) != object {
 			continue
 		}
-		if n++; !e.Target.Mem.ReadAt(b[:], c.Stack.Addr+uint64(i)) ||
-			binary.LittleEndian.Uint64(b[:]) != object {
+		n++
+		if w, ok := memory.Word(e.Target.Mem, c.Stack.Addr+uint64(i)); !ok || w != object {
 			return false
 		}
 	}

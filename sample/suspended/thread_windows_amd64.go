@@ -1,11 +1,11 @@
 package suspended
 
 import (
-	"encoding/binary"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
 
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/sample/stream"
 )
 
@@ -83,12 +83,12 @@ const (
 
 // bounds reads the bounds of the thread's stack: that of the fiber it runs.
 func (e *Engine) bounds(t *thread) bool {
-	var high, low [8]byte
-	if t.teb == 0 || !e.mem.ReadAt(high[:], t.teb+tebStackBase) ||
-		!e.mem.ReadAt(low[:], t.teb+tebDeallocation) {
+	high, ok1 := memory.Word(e.mem, t.teb+tebStackBase)
+	low, ok2 := memory.Word(e.mem, t.teb+tebDeallocation)
+	if t.teb == 0 || !ok1 || !ok2 {
 		return false
 	}
-	t.low, t.high = binary.LittleEndian.Uint64(low[:]), binary.LittleEndian.Uint64(high[:])
+	t.low, t.high = low, high
 	if t.low >= t.high {
 		t.low, t.high = 0, 0
 	}

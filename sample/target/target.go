@@ -69,6 +69,18 @@ func New(pid int, a context.Arch, mem live.Memory, loader *live.Loader) *Process
 	return t
 }
 
+// Word returns the word at an address of the process, 0 if it is unreadable.
+func (t *Process) Word(addr uint64) uint64 {
+	w, _ := memory.Word(t.Mem, addr)
+	return w
+}
+
+// Uint32 is Word for 32 bits.
+func (t *Process) Uint32(addr uint64) uint32 {
+	v, _ := memory.Uint32(t.Mem, addr)
+	return v
+}
+
 // mapView looks up mappings of a running process.
 type mapView interface {
 	Executable() ([]live.Mapping, error)

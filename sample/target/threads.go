@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/process/live"
 )
 
@@ -16,7 +17,6 @@ type threadList struct {
 	known             bool
 	Objects           map[uint32]uint64
 	Numbers           Numbering // nil = the process numbers threads as we do
-	buf               [8]byte
 	links             [512]byte
 }
 
@@ -68,7 +68,8 @@ func (l *threadList) Read() {
 	if !l.known {
 		return
 	}
-	at := l.Word(l.Word(l.store) + l.first)
+	store, _ := memory.Word(l.mem, l.store)
+	at, _ := memory.Word(l.mem, store+l.first)
 	for range MaxThreads {
 		if at == 0 {
 			return
@@ -89,22 +90,17 @@ func (l *threadList) link(thread uint64) (next, tid uint64) {
 	low := min(l.next, l.osid)
 	b := l.links[:min(max(l.next, l.osid)-low+8, uint64(len(l.links)))]
 	if max(l.next, l.osid)-low+8 > uint64(len(b)) || thread < 4096 || !l.mem.ReadAt(b, thread+low) {
-		return l.Word(thread + l.next), l.Word(thread + l.osid)
+		next, _ = memory.Word(l.mem, thread+l.next)
+		tid, _ = memory.Word(l.mem, thread+l.osid)
+		return next, tid
 	}
 	return binary.LittleEndian.Uint64(b[l.next-low:]), binary.LittleEndian.Uint64(b[l.osid-low:])
-}
-
-func (l *threadList) Word(addr uint64) uint64 {
-	if addr < 4096 || !l.mem.ReadAt(l.buf[:], addr) {
-		return 0
-	}
-	return binary.LittleEndian.Uint64(l.buf[:])
 }
 
 // Suspends reports whether a thread is stopping all others or has stopped them, mostly for a collection.
 func (t *Process) Suspends(tid uint32) bool {
 	object := t.Threads.Objects[tid]
-	return object != 0 && t.Threads.Word(t.Threads.suspends) == object
+	return object != 0 && t.Word(t.Threads.suspends) == object
 }
 
 // Cooperative reports whether the runtime counts a thread as running managed code.
@@ -114,6 +110,5 @@ func (t *Process) Cooperative(tid uint32) bool {
 		return false
 	}
 	at, ok := t.Tables.Descriptor().Offset("Thread", "PreemptiveGCDisabled")
-	var b [4]byte
-	return ok && t.Threads.mem.ReadAt(b[:], object+uint64(at)) && binary.LittleEndian.Uint32(b[:]) != 0
+	return ok && t.Uint32(object+uint64(at)) != 0
 }
