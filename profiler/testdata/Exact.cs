@@ -18,6 +18,7 @@ static class Exact
     [DllImport("exact")] static extern long exact_clock();
     [DllImport("exact")] static extern long exact_now();
     [DllImport("exact")] static extern void exact_add(int slot, long begin);
+    [DllImport("exact")] static extern void exact_empty(long time);
     [DllImport("exact")] static extern void exact_name(int slot, string name);
     [DllImport("exact")] static extern uint exact_work(long rounds);
     [DllImport("exact")] static extern void exact_sleep_until_multiple(long period);
@@ -48,6 +49,7 @@ static class Exact
         long began = exact_now();
         perMicrosecond = Calibrate(Calibrated);
         nativePerMicrosecond = Calibrate(CalibratedNative);
+        exact_empty(MeasureNothing());
         end = began + (long)(1e9 * exact_number(args[1]));
         int number = (int)exact_number(args[0].Length > 5 ? args[0].Substring(5) : "0");
         switch (args[0].Substring(0, 5))
@@ -88,6 +90,17 @@ static class Exact
             least = Math.Min(least, exact_clock() - begin);
         }
         return 1000.0 * rounds / Math.Max(1, least);
+    }
+
+    static long MeasureNothing()
+    {
+        long least = Millisecond;
+        for (int i = 0; i < 1000; i++)
+        {
+            long begin = exact_clock();
+            least = Math.Min(least, exact_clock() - begin);
+        }
+        return least;
     }
 
     [MethodImpl(MethodImplOptions.NoInlining)] static void Calibrated(long rounds) { sink = Spin(rounds); }

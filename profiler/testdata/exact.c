@@ -22,6 +22,8 @@ static struct {
 	int64_t nanos, calls;
 } slots[SLOTS];
 
+static int64_t empty; /* the time of a measurement of nothing, in nanoseconds */
+
 static int64_t nanos(clockid_t clock)
 {
 	struct timespec t = {0, 0};
@@ -42,6 +44,10 @@ void exact_add(int slot, int64_t begin)
 	__atomic_fetch_add(&slots[slot].nanos, used, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&slots[slot].calls, 1, __ATOMIC_RELAXED);
 }
+
+/* Sets the time of a measurement of nothing. It is in every measurement, but in no method: half a
+ * microsecond, a tenth of the shortest method. */
+void exact_empty(int64_t time) { empty = time; }
 
 void exact_name(int slot, const char *name) { snprintf(slots[slot].name, sizeof slots[slot].name, "%s", name); }
 
@@ -153,7 +159,8 @@ void exact_report(void)
 {
 	for (int i = 0; i < SLOTS; i++)
 		if (slots[i].name[0])
-			printf("{\"method\":\"%s\",\"cpu_ns\":%lld,\"calls\":%lld}\n", slots[i].name, (long long)slots[i].nanos, (long long)slots[i].calls);
+			printf("{\"method\":\"%s\",\"cpu_ns\":%lld,\"calls\":%lld}\n", slots[i].name,
+			       (long long)(slots[i].nanos - slots[i].calls * empty), (long long)slots[i].calls);
 	reported = 1;
 }
 
