@@ -1,6 +1,7 @@
 package seedwalk_test
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/seedwalk/seedwalk/clr/managed"
@@ -13,6 +14,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/testkit/peasm"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/amd64"
+	"github.com/seedwalk/seedwalk/unwind/module"
 	"github.com/seedwalk/seedwalk/unwind/walker"
 )
 
@@ -133,6 +136,35 @@ func Example_peUnwindData() {
 	// [0x1000,0x102b) prolog of 5 bytes
 	// +5 ALLOC_SMALL info 3 operand 32
 	// +1 PUSH_NONVOL info 3 operand 8
+}
+
+// One step from a function of a PE image to its caller, with given registers and memory.
+func Example_peStep() {
+	f, err := pe.New(image(), "example.dll")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	const base, sp = 0x180000000, 0x10000
+	stack := make([]byte, 64)
+	binary.LittleEndian.PutUint64(stack[32:], 7)           // the caller's rbx, after 32 bytes of locals
+	binary.LittleEndian.PutUint64(stack[40:], base+0x1020) // the return address
+	regs := context.FromAMD64(context.AMD64{RIP: base + 0x1010, Known: context.AMD64All})
+	regs.SetSP(sp)
+
+	u := amd64.New()
+	// or module.LoadPE(1, path, base, 0)
+	u.SetTable(module.NewTable(1, []module.Module{module.PEFromFile(1, f, "example.dll", base, 0)}, nil))
+	at := unwind.Interrupted(&regs)
+	var frame unwind.Frame
+	stop := u.Step(&at, memory.New(memory.Run{Addr: sp, Data: stack}), nil, &frame) // at becomes the caller
+
+	fmt.Printf("%#x found by %v: %v\n", frame.IP, frame.Trust, stop)
+	fmt.Printf("caller %#x sp %#x rbx %d found by %v\n", regs.IP(), regs.SP(), regs.AMD64.GPR[context.RBX],
+		at.Trust)
+	// Output:
+	// 0x180001010 found by context: none
+	// caller 0x180001020 sp 0x10030 rbx 7 found by unwind-info
 }
 
 // image is push rbx; sub rsp, 32; ...; add rsp, 32; pop rbx; ret.

@@ -153,11 +153,11 @@ enum {
 /* Whether the registers of a walk's end may seed DoStackSnapshot (seed.Verdict). This is for Windows: on
  * Linux, the CLR ignores the seed of a thread that SuspendRuntime has stopped. */
 enum {
-	SEEDWALK_SEED_NOT_NEEDED, /* usable: the interrupted ip is managed */
-	SEEDWALK_SEED_FOUND,      /* usable */
-	SEEDWALK_SEED_NO_MANAGED,
-	SEEDWALK_SEED_UNSAFE,
-	SEEDWALK_SEED_TRUNCATED,
+	SEEDWALK_SEED_NOT_NEEDED,    /* the interrupted ip is managed: DoStackSnapshot needs no seed */
+	SEEDWALK_SEED_FOUND,         /* usable */
+	SEEDWALK_SEED_NO_MANAGED,    /* the whole stack has no managed frame */
+	SEEDWALK_SEED_UNSAFE,        /* reached over a doubtful frame, or a register is unknown */
+	SEEDWALK_SEED_TRUNCATED,     /* the walk ended before a managed frame */
 	SEEDWALK_SEED_STUB_ON_TOP,   /* the interrupted ip is in code of the CLR that is not a method */
 	SEEDWALK_SEED_FOREIGN_STACK, /* the stack pointer is not on the thread's own stack */
 };

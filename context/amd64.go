@@ -26,7 +26,7 @@ type XMM [2]uint64
 
 // AMD64 is the register state of an x86-64 thread: instruction pointer, the
 // sixteen general registers in UNWIND_INFO numbering, and XMM6-XMM15, which
-// are nonvolatile on Windows.
+// are nonvolatile on Windows. Set Known to AMD64All if you fill in the registers yourself.
 type AMD64 struct {
 	RIP   uint64
 	GPR   [16]uint64

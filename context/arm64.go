@@ -1,7 +1,8 @@
 package context
 
 // ARM64 is the register state of an AArch64 thread: X0-X30, SP, PC and the
-// nonvolatile low halves D8-D15 of the vector registers.
+// nonvolatile low halves D8-D15 of the vector registers. Set Known to ARM64All
+// if you fill in the registers yourself.
 type ARM64 struct {
 	X     [31]uint64 // X[29] is the frame pointer, X[30] the link register
 	Sp    uint64

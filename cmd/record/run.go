@@ -56,8 +56,8 @@ import (
 // progressEvery is the time between two calls of Options.Progress.
 const progressEvery = 250 * time.Millisecond
 
-// Run records one command. If nothing was started, the error is a *Refusal; otherwise there is a Result,
-// however the command ended.
+// Run records a command or a running process. If nothing was started, the error is an *options.Refusal;
+// otherwise there is a Result, however the command ended. Run catches the signals of the package comment.
 func Run(opt options.Options) (*options.Result, error) {
 	defer func() { opt.Tmp.Close() }()
 	if err := check(&opt); err != nil {

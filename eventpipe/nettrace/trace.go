@@ -62,7 +62,7 @@ type Event struct {
 	Lost          uint32 // events of the capture thread that are missing before this one
 	Restart       bool   // the capture thread's counter restarted: another thread reuses the id
 	Processor     uint32 // often all ones: unknown
-	Timestamp     uint64
+	Timestamp     uint64 // ticks: see Trace.Time
 	StackID       uint32
 	Stack         Stack
 	StackLost     bool // the event refers to a missing stack

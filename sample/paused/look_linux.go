@@ -23,15 +23,15 @@ import (
 // Snapshot holds the threads of a process as they were read.
 type Snapshot struct {
 	Process *Process
-	Stacks  []Stack     // by thread
-	Stops   []live.Stop // one for each requested thread
-	Names   map[uint32]string
+	Stacks  []Stack           // by thread
+	Stops   []live.Stop       // one for each requested thread
+	Names   map[uint32]string // of threads, by TID
 
 	threads []Thread // not walked yet
 }
 
 // LookAt stops every thread of a process in turn, for as long as it takes to copy its registers and its
-// stack. tids selects threads; empty means all.
+// stack. tids selects threads; empty means all. The stacks have names and locks.
 func LookAt(pid int, tids []int) (*Snapshot, error) { return lookAt(pid, tids, false) }
 
 // LookAtTasks is LookAt for Process.Tasks.

@@ -70,7 +70,7 @@ type StackFrame struct {
 	Source metadata.Place // of managed code that has a Portable PDB
 }
 
-// Stack is a thread's stack, leaf first. Gap is why it is incomplete.
+// Stack is a thread's stack, leaf first. Gap is why it is incomplete, 0 if it is complete.
 type Stack struct {
 	TID    uint32
 	Frames []StackFrame

@@ -38,8 +38,8 @@ const (
 	ExitSignal    = 128 // plus the number of the signal that ended the command
 )
 
-// Options say what to run and where results go. Command or PID, Profiler and at
-// least one of Outputs and Raw must be given.
+// Options say what to run and where results go. Command or PID must be given. Without Outputs, no file is
+// written: Result.Profile has the profile.
 type Options struct {
 	Command    []string
 	PID        int           // record this running process in place of a command
@@ -59,8 +59,8 @@ type Options struct {
 	Clock      sampler.Clock // decides when a running thread is sampled; "" = the best that works
 	Events     Events        // what is recorded; events of the runtime need ModeProbe
 	WaitMin    time.Duration // waits and locks shorter than this are counted only
-	Probe      string        // path of libseedwalk_probe.so, "" = there is none
-	Profiler   string        // path of libseedwalk_profiler.so
+	Probe      string        // path of libseedwalk_probe.so, "" = the embedded one
+	Profiler   string        // path of libseedwalk_profiler.so, for ModeSnapshot
 	KeepProbe  bool          // keep the frames in which a thread waits for the sampler's own suspension
 	StackBytes int           // stack copied per sample, to MaxStackBytes; 0 = the profiler's default
 	Stdin      *os.File
@@ -71,10 +71,10 @@ type Options struct {
 	Live       func(*export.Profile) // gets the profile so far, from the goroutine of Run; may be nil
 	LiveEvery  time.Duration         // time between two calls of Live
 	Stop       <-chan struct{}       // ends the recording when it is closed; nil = never
-	Say        func(line string)
-	Namer      Namer  // names of native functions; nil = module+0xoffset
-	SocketDir  string // where the private directory is made; "" = os.TempDir()
-	FailEmpty  bool   // ExitRefused instead of 0 if there is no sample
+	Say        func(line string)     // gets messages for the user; nil = they are dropped
+	Namer      Namer                 // such as symbol.NewResolver(); nil: native names are module+0xoffset
+	SocketDir  string                // where the private directory is made; "" = os.TempDir()
+	FailEmpty  bool                  // ExitRefused instead of 0 if there is no sample
 
 	User    int            // owner of the process, if it is another user; 0 = our user
 	Tmp     *os.File       // the /tmp of a process with another root, as SocketDir; nil = it has our root
@@ -114,15 +114,15 @@ type Output struct {
 // Format writes a profile.
 type Format = export.Format
 
-// Progress is what there is to show while recording.
+// Progress is the state of a running recording.
 type Progress struct {
 	Elapsed   time.Duration // since samples can come; 0 before
 	Samples   int64
-	Complete  int64 // samples without a gap
-	Events    int64 // of the runtime
-	Threads   int   // seen in samples
-	Processes int   // that have connected
-	Stage     string
+	Complete  int64  // samples without a gap
+	Events    int64  // of the runtime
+	Threads   int    // seen in samples
+	Processes int    // that have connected
+	Stage     string // what the recording does, for display
 }
 
 // Written is where an output was written.
@@ -132,7 +132,7 @@ type Written struct {
 	Err    error  // why it is not at Output.Path
 }
 
-// Result is what a run gave.
+// Result is the result of a recording.
 type Result struct {
 	ExitCode int // for our own exit: the command's, or one of the Exit codes
 	Profile  *export.Profile
@@ -164,6 +164,7 @@ type Namer = collect.Namer
 // before the result is written without waiting for it.
 const defaultGrace = 3 * time.Second
 
+// Defaults replaces zero values by the defaults. record.Run calls it.
 func (o *Options) Defaults() {
 	if o.Env == nil {
 		o.Env = os.Environ()
