@@ -41,6 +41,9 @@ const (
 	manyMissing = 10_000_000
 )
 
+// rounding is less than a time in nanoseconds that the summary mentions: shares are rounded to whole ones.
+const rounding = 1000
+
 // coverage is the share of processor time that is in the profile, in percent; 100 if there is no time.
 func (c *CPUTime) coverage() float64 {
 	if all := c.Profile + c.missing(); all > 0 {
@@ -51,7 +54,9 @@ func (c *CPUTime) coverage() float64 {
 
 func (c *CPUTime) missing() (ns int64) {
 	for _, n := range c.NotSampled {
-		ns += n
+		if n >= rounding {
+			ns += n
+		}
 	}
 	return ns
 }
@@ -68,7 +73,7 @@ func (c *CPUTime) lines() []string {
 	}
 	out := []string{line}
 	for cause, n := range c.NotSampled {
-		if n > 0 && cause < len(Causes) {
+		if n >= rounding && cause < len(Causes) {
 			out = append(out, fmt.Sprintf("not sampled: %s %s", Causes[cause], shortTime(time.Duration(n))))
 		}
 	}
