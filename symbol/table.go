@@ -10,10 +10,10 @@
 // (hand-written assembly) covers what the unwind table's record at its place
 // covers, and nothing if there is none.
 //
-// Strategy. A name is given only where something covers the address; there is
-// no "nearest symbol before", which in a stripped library turns a guess into a
-// lie. One image is read once, into one sorted table. All of this runs after
-// sampling: nothing here may be called while a thread is suspended.
+// Strategy. An address gets a name only if a symbol covers it. The nearest
+// symbol before it would be a wrong guess in a stripped library. One image is
+// read once, into one sorted table. All of this runs after sampling: nothing
+// here may be called while a thread is suspended.
 //
 // Known gaps: lines come from PDBs only; no inlined functions, no DWARF names. The
 // public names of templates and operators in PDBs stay decorated. Without its image a PDB names

@@ -9,7 +9,7 @@
 // of metadata.
 //
 // Strategy. Offsets come from the descriptor, which .NET 9 and later publish. For .NET 8, package contract
-// supposes one. Metadata and the tables of precompiled images are read once. The runtime reuses the addresses
+// assumes one. Metadata and the tables of precompiled images are read once. The runtime reuses the addresses
 // of unloaded modules and of dynamic methods at once. So for volatile code (see contract.Method) Volatile
 // checks that cached metadata are still those of the module. The metadata of a module made by Reflection.Emit
 // are those that the runtime saves in memory for debuggers each time it loads a type.

@@ -194,14 +194,14 @@ func (r *run) notLoaded(answer diagnostics.HResult, known bool, err error) *opti
 		return &options.Refusal{What: "the probe was loaded, but: " + refused, Where: where,
 			Remedy: "try again", Code: options.ExitRefused}
 	case known && uint32(answer) == cancelled:
-		return &options.Refusal{What: "the probe was loaded and did not connect: another seedwalk is recording the process, or one of another version has been", Where: where,
+		return &options.Refusal{What: "the probe was loaded and did not connect: another seedwalk records the process, or one of another version has recorded it", Where: where,
 			Remedy: "wait for the other to end, or restart the process", Code: options.ExitRefused}
 	case known && uint32(answer) == alreadyActive:
-		return &options.Refusal{What: "another profiler is in it", Where: where,
+		return &options.Refusal{What: "another profiler is loaded in it", Where: where,
 			Remedy: "use seedwalk stack, which needs no profiler", Code: options.ExitRefused}
 	case err != nil:
 		return &options.Refusal{What: "the runtime does not load the probe: " + err.Error(), Where: where,
-			Remedy: "see that DOTNET_EnableDiagnostics_Profiler is not 0 there", Code: options.ExitRefused}
+			Remedy: "check that DOTNET_EnableDiagnostics_Profiler is not 0 in its environment", Code: options.ExitRefused}
 	}
 	return &options.Refusal{What: "the probe was loaded and did not connect", Where: where,
 		Remedy: "try again", Code: options.ExitRefused}

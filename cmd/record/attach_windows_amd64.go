@@ -23,7 +23,7 @@ func attachable(o *options.Options) *options.Refusal {
 	}
 	if o.Outside {
 		return &options.Refusal{What: "native programs are recorded on Linux only", Where: "--outside",
-			Remedy: "leave it away: on Windows nothing is put into a process of .NET 10 either",
+			Remedy: "leave it out: on Windows nothing is put into a process of .NET 10 either",
 			Code:   options.ExitRefused}
 	}
 	if o.PID == os.Getpid() {

@@ -40,14 +40,14 @@ meet all the other rules.
   --rate HZ          samples per second and thread (default 19)
   --interval D       length of one recording, 5s to 1h (default 60s)
   --folder DIR       where recordings and waiting profiles are kept (default seedwalk-agent)
-  --folder-mb N      bound of the recordings, the oldest are deleted; 0 keeps none (default 1024)
+  --folder-mb N      room for recordings; the oldest are deleted; 0 keeps none (default 1024)
   --push URL         send each interval: http://HOST:PORT to Pyroscope, otlp+http://HOST:PORT or
                      otlp+grpc://HOST:PORT to an OpenTelemetry collector (https, otlp+https, otlp+grpcs)
   --push-token FILE  file with the bearer token of the backend
-  --spool-mb N       bound of profiles that wait for the backend, above 0 (default 256)
-  --cpu PERCENT      budget of the agent, in percent of a core; it lowers the rate by itself, and
-                     pauses if that is not enough; at most 100 for each core (default 5)
-  --memory-mb N      budget of the agent's memory; it pauses above (default 512)
+  --spool-mb N       room for profiles that wait for the backend, above 0 (default 256)
+  --cpu PERCENT      the agent's budget, in percent of a core, at most 100 for each core. To keep it,
+                     the agent lowers the rate, and pauses if that is not enough (default 5)
+  --memory-mb N      the agent pauses while it uses more memory (default 512)
   --listen ADDR      serve /healthz and /metrics there; "" for nowhere (default localhost:7019);
                      an address that other machines reach needs --token
   --token FILE       file with the bearer token that requests need, at least 16 characters

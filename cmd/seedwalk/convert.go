@@ -25,8 +25,8 @@ Examples:
   seedwalk convert --thread main --format folded seedwalk.swrec -
   seedwalk convert app.nettrace -o app.html
 
-Exit code: 0; 1 the recording is cut or damaged, and what could be read is written, or a trace does
-not hold the metric (samples without --metric); 2 wrong usage; 3 a file cannot be read or written.
+Exit code: 0; 1 the recording is cut or damaged (what could be read is written), or a trace lacks
+samples or the metric of --metric; 2 wrong usage; 3 a file cannot be read or written.
 `
 
 func runConvert(args []string) int {

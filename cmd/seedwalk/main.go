@@ -1,13 +1,18 @@
 // Command seedwalk takes complete mixed-mode stacks of .NET programs.
+//
 // Exit codes: 0 success; 1 a problem was found (doctor, checks, a damaged trace); 2 wrong usage; 3 the input
 // could not be read or the output could not be written. `record` returns the command's own exit code. It
 // returns 125 if seedwalk could not start the recording or write the result. It returns 126 if the command
 // could not be run, and 127 if it was not found. It returns 128+n if signal n ended the command (not on
 // Windows).
+//
 // Sources: the POSIX shell's exit codes and env(1), for record's; no-color.org; each package names its own.
+//
 // Glossary. `seedwalk help` and docs/ explain the words that the commands print.
+//
 // Strategy: a command is one file with its flags, its usage and a call into a package that does the work;
 // code for one system only is in files with its name. Every help text is a golden file.
+//
 // Known gaps: no sampling on macOS and BSD. A command that the system does not support says so.
 package main
 

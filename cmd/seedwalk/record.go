@@ -22,7 +22,7 @@ Runs COMMAND and records its stacks until it ends, until Ctrl-C, or for --durati
 output, signals, and the exit code are the command's own. .NET processes that it starts are
 recorded too. Each of them is a root frame of its own in the same profile.
 If the command itself is not recorded, processes that it leaves running are recorded until they
-end, or for --duration. Otherwise they are recorded until the command ends, and named (Linux).
+end, or for --duration. Otherwise they are recorded until the command ends, and listed (Linux).
 
   --pid PID          record a running process (.NET 8 and later on Linux, .NET 10 and later on
                      Windows x86-64), until Ctrl-C or for --duration; nothing of seedwalk runs
@@ -47,11 +47,10 @@ end, or for --duration. Otherwise they are recorded until the command ends, and 
   --events NAMES     what to record, separated by commas (default cpu,wall):
                      cpu: where CPU time goes; wall: where threads are
                      waits, locks: every wait for a wait handle or a lock, with its duration and
-                     the owner of the lock; alloc: allocated bytes by type; exception: exceptions
-                     when they are thrown. These four need --mode probe, .NET 9 or later, and a
-                     session in the process.
-  --async            show who awaits: below the stack of a thread that runs an async method come the
-                     async methods that wait for it (Linux, --mode probe, .NET 9 and later)
+                     the owner of the lock; alloc: allocated bytes by type; exception: thrown
+                     exceptions. These four need --mode probe and .NET 9 or later.
+  --async            add to the stack of a thread that runs an async method the async methods that
+                     await it (Linux, --mode probe, .NET 9 and later)
   --inlines          show methods that the JIT compiler inlined as frames of their own: sets
                      DOTNET_RichDebugInfo=1 for the command, which costs it some memory
                      (.NET 9)
@@ -65,9 +64,9 @@ end, or for --duration. Otherwise they are recorded until the command ends, and 
   --format NAME      format, where the ending does not say it or to override it: one for all
                      outputs, or one for each
   --symbols DIR|URL  look for symbol files (ELF, PDB) here too, by build ID; repeat it or
-                     separate with commas: folders as gdb, dotnet-symbol, or debuginfod lay them
-                     out, or with the files side by side; addresses of debuginfod or symbol
-                     servers; or debuginfod for those in DEBUGINFOD_URLS
+                     separate with commas. A folder has the files side by side, or the layout of
+                     gdb, dotnet-symbol, or debuginfod. A URL is a debuginfod or symbol server,
+                     and the word debuginfod means those in DEBUGINFOD_URLS.
   --tree             also print the hottest stacks as a tree at the end
   --json             print the summary as one line of JSON instead of text (standard error;
                      docs/json.md has its schema)
@@ -81,7 +80,6 @@ end, or for --duration. Otherwise they are recorded until the command ends, and 
   --stack-bytes N    snapshot: bytes of stack copied per thread and sample (default 1048576, at
                      most 268435456)
   --keep-suspension  snapshot: show the runtime's frames in which a thread waits for the sampler
-                     itself (left out otherwise, since they are not the program's)
   --raw FILE         also write raw samples here, to look for faults in seedwalk
 
 Formats:

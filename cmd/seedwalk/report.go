@@ -22,10 +22,9 @@ import (
 const reportHelp = `Usage: seedwalk report [flags] FILE.swrec
        seedwalk report [flags] FILE.nettrace ...
 
-Shows a recording that seedwalk record has written, or makes any other format from it. The file
-may come from another machine: it holds the names that were known when it was recorded. Native
-functions without a name are looked up again in the images and debug files of this machine, by
-build ID.
+Shows a recording of seedwalk record, or makes any other format from it. The file may come from
+another machine: it holds the names that were known there. Native functions without a name are
+looked up again in the images and debug files of this machine, by build ID.
 
 It also reads traces of .NET's own tools (.nettrace, also with gzip): samples, allocations,
 exceptions, locks, waits, GC pauses, compiled methods, and other events. Traces have managed frames
@@ -46,9 +45,9 @@ Without --output it prints the summary and the functions with most CPU time.
                      also gc_pauses, gc_pause, jit_methods, jit_time, queued, queue, starvations,
                      and events
   --symbols DIR|URL  look for symbol files (ELF, PDB) here too, by build ID; repeat it or
-                     separate with commas: folders as gdb, dotnet-symbol, or debuginfod lay them
-                     out, or with the files side by side; addresses of debuginfod or symbol
-                     servers; or debuginfod for those in DEBUGINFOD_URLS
+                     separate with commas. A folder has the files side by side, or the layout of
+                     gdb, dotnet-symbol, or debuginfod. A URL is a debuginfod or symbol server,
+                     and the word debuginfod means those in DEBUGINFOD_URLS.
   --top N            rows of the table of functions (default 20)
   --by KIND          a table by category, module, or thread instead of functions. Categories are
                      user code, class library, native libraries, GC, JIT, type loading, other
@@ -65,9 +64,9 @@ Examples:
   seedwalk report --output - --format folded seedwalk.swrec | head
   seedwalk report --metric alloc_space --output alloc.html app.nettrace
 
-Exit code: 0; 1 the recording is cut or damaged, and what could be read is shown, or a trace has
-no samples or events, or not the metric of --metric; 2 wrong usage; 3 the file cannot be read or
-is no recording.
+Exit code: 0; 1 the recording is cut or damaged (what could be read is shown), or a trace lacks
+samples, events, or the metric of --metric; 2 wrong usage; 3 the file cannot be read or is no
+recording.
 `
 
 // viewFlags choose a part of a recording and how to show it.

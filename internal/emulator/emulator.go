@@ -1,6 +1,6 @@
-// Package emulator tells processes that run a program of another machine: the program's
-// addresses are the process's and its threads are threads, but what the kernel says of
-// the process is said of the emulator.
+// Package emulator recognizes processes that run a program of another machine in an
+// emulator. The program's addresses and threads are those of the process, but the kernel
+// describes the emulator: its executable and its registers.
 //
 // Sources: QEMU's documentation, "User space emulator" and its list of targets;
 // the ELF specification (machines).
@@ -8,8 +8,8 @@
 // Glossary. QEMU *user mode* runs one program by the kernel of this machine; its *system*
 // mode runs a whole machine, whose processes are not seen from here.
 //
-// Strategy: an emulator is known by the name of its executable, which is all that can be
-// seen of it without reading its memory.
+// Strategy: the name of its executable identifies an emulator. Nothing else shows it
+// without reading its memory.
 //
 // Known gaps: an executable of another name; other emulators than QEMU (box64, FEX).
 package emulator

@@ -280,7 +280,7 @@ func TestWindowsPIDRefused(t *testing.T) {
 		{"no such process", []string{"record", "--pid", "999999"},
 			[]string{"there is no such process", "tasklist"}},
 		{"outside", []string{"record", "--pid", "999999", "--outside"},
-			[]string{"--outside", "leave it away"}},
+			[]string{"--outside", "leave it out"}},
 		{"stack", []string{"stack", "999999"}, []string{"record --pid PID --duration 2s"}},
 		{"doctor, no such process", []string{"doctor", "--pid", "999999"},
 			[]string{"there is no process 999999", "tasklist"}},

@@ -29,7 +29,7 @@ var formats = []Format{
 	{"otlp", []string{".otlp"}, "OpenTelemetry profiles, as protocol buffers", WriteOTLP},
 	{"otlp-json", []string{".otlp.json"}, "OpenTelemetry profiles, as JSON", WriteOTLPJSON},
 	{"json", []string{".json"},
-		"everything that is known, see the documentation of package export", WriteJSON},
+		"all data: see docs/json.md", WriteJSON},
 	{"text", []string{".txt", ".text"}, "the summary and the tree of the hottest stacks", WriteText},
 }
 

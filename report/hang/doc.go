@@ -9,11 +9,12 @@
 // stack blocks in. A worker is a thread of the managed thread pool.
 //
 // Strategy: Judge compares two snapshots, about a second apart. A thread that changed between them
-// does not hang. The functions on a stack show what the thread waits for, else its system call. The snapshot
-// has the owners of locks. Judge tries the rules in the order of the list in rules.go, and each rule that
-// holds gives a verdict with its evidence. A verdict counts as a hang if it is certain, or if few healthy
-// programs look like this. If a hang is Refutable, the caller judges again with a third snapshot. Of a core
-// there is only one: then only stopped and deadlock count as a hang.
+// does not hang. The functions on a stack show what the thread waits for, or else its system call
+// does. The snapshot has the owners of locks. Judge tries the rules in the order of the list in
+// rules.go, and each rule that holds gives a verdict with its evidence. A verdict counts as a hang if
+// it is certain, or if few healthy programs look like this. If a hang is Refutable, the caller judges
+// again with a third snapshot. A core is a single snapshot: then only deadlock and abandoned count as
+// a hang.
 //
 // A thread waits for another one through a lock that the other one holds, through its end, or through a task
 // that it runs. These edges make one graph, and a circle in it is a deadlock. An edge is kept only if nothing
@@ -21,6 +22,6 @@
 //
 // Known gaps: readers of a reader-writer lock and owners of semaphores are not known, nor
 // who would complete a TaskCompletionSource. Where the chains of tasks are not known, only the
-// number of workers that wait for tasks shows that a pool is starved. Time limits are known of
-// system calls, not of fcntl locks or timers of a file.
+// number of workers that wait for tasks shows that a pool is starved. Time limits are known for
+// system calls, but not for fcntl locks or file timers.
 package hang

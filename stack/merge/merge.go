@@ -1,10 +1,13 @@
 // Package merge combines the CLR's managed frames and our unmanaged ones into one stack: leaf to root, every
 // unmanaged block filled.
+//
 // Sources: the contract of ICorProfilerInfo2::DoStackSnapshot (dotnet/runtime src/coreclr/inc/corprof.idl);
 // behavior measured on .NET 9 and 10.
+//
 // Glossary. A *marker* is the CLR's callback for one unmanaged block; its context is where the walk of that
 // block starts. A *hidden* frame is managed code or a stub that the CLR runs but does not report: exception
 // handling helpers, IL stubs.
+//
 // Strategy. Walk unmanaged frames until managed code. Compare that frame with the next one the CLR reported:
 // they are the same if the method is the same and either SP is equal, or FP is equal in a frame that has
 // grown. IP is not compared, because it differs for an inlined P/Invoke. If they are the same, take the CLR's
@@ -12,6 +15,7 @@
 // it and compare again. Frames that the CLR hides between two reported ones, without a marker, are found by
 // the runtime's tables (fill.go). Each failure becomes a visible gap, and the merge continues at the next
 // frame the CLR reported. Differences between architectures are in a table (arch.go) and in the walker.
+//
 // Known gaps: on ARM64 a guessed step knows its caller's frame pointer, but only a lower limit of its SP. So
 // an unmanaged frame below hidden frames is found only if its unwind data starts from the frame pointer.
 package merge

@@ -5,8 +5,8 @@
 //
 // Glossary. *Map*: a table of opcodes: those of one byte, and those after 0F, 0F 38, and 0F 3A.
 //
-// Strategy: sets of opcodes with a bit each mark which have a ModRM byte and an immediate. The lengths are
-// tested against objdump and another decoder, on real libraries.
+// Strategy: bit sets say which opcodes have a ModRM byte and an immediate. The lengths are tested against
+// objdump and another decoder, on real libraries.
 //
 // Known gaps: no 3DNow!, XOP, or APX. Only writes to general registers are reported.
 package x86

@@ -19,7 +19,7 @@ ARM64, of any operating system.
   (alone)   format, architecture, build id or GUID, the sections with unwind data, counts
   --at X    the function at X: its unwind codes or rows, chained and packed forms expanded, then
             each instruction with the place of the caller's frame and registers just before it
-            runs. X is a symbol, a hexadecimal ELF address or RVA, or an address at the base
+            runs. X is a symbol, a hexadecimal ELF address or RVA, or base + RVA
   --check   checks every entry and lists what is malformed, contradictory, overlapping, or
             unsupported, with counts, examples, the time, and the peak memory
   --json    one JSON object; addresses are numbers. Fields:

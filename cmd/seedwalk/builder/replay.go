@@ -26,7 +26,7 @@ A result is refused if the walker gives none, or marks it as doubtful. In kinds 
 refusal is a failure too, because an answer is known to be possible.
 
 Examples:
-  seedwalk replay ../shared/vectors
+  seedwalk replay testkit/testdata/pe
   seedwalk replay --max 10 pe/arm64-exec.jsonl.gz
   seedwalk replay --json snap/ | jq '.results[] | select(.wrong > 0)'
 

@@ -35,7 +35,7 @@ What to do with a scenario:
   (nothing more)   explain it: the rule and its reason, the shortest schedule that fails as a
                    timeline, who waits for whom with every stack, and a run that keeps the rule
   --explore        try every order of steps within the bound and count how they end
-  --run N          run one random schedule with seed N; the same N gives the same run. Most single
+  --run N          run one random schedule; the same N gives the same run. Most single
                    schedules of a broken sampler pass, which is why such faults are hard to find
 
 Options:

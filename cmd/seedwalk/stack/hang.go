@@ -23,8 +23,8 @@ const HangHelp = `Usage: seedwalk hang [flags] PID
 
 Explains why a process makes no progress: the verdict first, then which thread waits for which.
 It takes two snapshots of all stacks, as seedwalk stack does. A thread that changed in between is
-running. The process itself does not take part, so it may be completely blocked. Hangs other than
-stopped and deadlock must be the same in a third snapshot, after four times as long.
+running. The process need not cooperate, so it may be completely blocked. A third snapshot, after
+four times as long, must confirm each hang except stopped and deadlock.
 
   --wait DURATION  time between the first two snapshots (default 1s); up to 0.5 s is added
   --json           one line of JSON with verdicts, threads, and their waits

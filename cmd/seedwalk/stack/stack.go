@@ -30,7 +30,7 @@ const Help = `Usage: seedwalk stack [flags] PID
        seedwalk stack [flags] --core FILE
 
 Shows the stack of every thread of a process: managed and native frames in one stack, with
-names, leaf first. The process does not take part. It may hang, be stopped, or be in the middle
+names, leaf first. The process need not cooperate. It may hang, be stopped, or be in the middle
 of a collection, and need not be a .NET process. seedwalk stops one thread at a time while it
 copies the registers and the stack. The thread then continues, whatever happens to seedwalk.
 Threads with the same stack are shown together. Processes: Linux; their cores: any system.
@@ -41,9 +41,9 @@ Threads with the same stack are shown together. Processes: Linux; their cores: a
                      blocks on a task waits for (reads the managed heap; .NET 8 and later)
   --thread ID        only this thread (system ID); repeat it or separate with commas
   --core FILE        a core of the kernel, of gcore, or of createdump instead of a process
-  --copies FILE      the stacks that the client library kept in the file because it had no helper
-                     (its option keep, docs/embedding.md), instead of the threads' present ones;
-                     needs the process, which still runs, or its core
+  --copies FILE      instead, the stacks that the client library kept in a file because it had no
+                     helper (its option keep, docs/embedding.md); needs the running process or its
+                     core
   --modules DIR      with --core: where to find the files that the process had mapped, by name or
                      by path; they are compared by build ID; may be repeated
 
@@ -53,9 +53,8 @@ locks; with .NET 9 and later also System.Threading.Lock and the writer of a Read
 a System.Threading.Mutex, and the static constructor of a type that another thread runs.
 Threads that wait for each other are listed at the end.
 
-An incomplete stack ends in a line that says why. A stack has at most 32,768 frames. In text,
-a block of up to 8 lines that repeats, 12 lines or more in all, is written once, with the number
-of repetitions.
+An incomplete stack ends in a line that says why. A stack has at most 32,768 frames. Text shows
+a block of up to 8 lines once if it repeats over 12 lines or more, with the number of repetitions.
 A core of a crashed program begins with the thread, its signal, and its managed exception.
 A core often lacks the pages of files. They are read from the files themselves, if those are
 found.
