@@ -53,6 +53,10 @@ func tookExpiry(fd uintptr) bool {
 
 func (t *TimerFile) Close() { t.file.Close() }
 
+// MaxThreadSleep is the longest useful time for SleepThread and for other waits that block a thread in the
+// kernel. During a longer one, Go's monitor would repeatedly check whether the thread still runs.
+const MaxThreadSleep = 12 * time.Millisecond
+
 // SleepThread sleeps without Go's scheduler. This saves about ten system calls per sleep, and a monitor
 // that wakes up every 20 us. Other goroutines run on another P, and a garbage collection interrupts the
 // sleep with its signal.

@@ -1,4 +1,4 @@
-package threads
+package births
 
 import (
 	"testing"
@@ -8,8 +8,8 @@ import (
 )
 
 // Births are many above 20 a second, for a minute at least. The first interval does not count.
-func TestBirthRate(t *testing.T) {
-	var r BirthRate
+func TestRate(t *testing.T) {
+	var r rate
 	now := time.Unix(1, 0)
 	for i, c := range []struct {
 		born          int
@@ -22,16 +22,16 @@ func TestBirthRate(t *testing.T) {
 		{1200, manyFor, true, false}, {79, countEvery, false, false}, {81, countEvery, true, true},
 	} {
 		now = now.Add(c.passed)
-		r.Born += c.born
-		if changed := r.Changed(now); changed != c.changed || r.Many != c.many {
-			t.Errorf("%d: changed %v, many %v", i, changed, r.Many)
+		r.born += c.born
+		if changed := r.changed(now); changed != c.changed || r.many != c.many {
+			t.Errorf("%d: changed %v, many %v", i, changed, r.many)
 		}
 	}
-	r.Refused(now)
-	expect.True(t, !r.Many, "a change that was refused")
+	r.takeBack(now)
+	expect.True(t, !r.many, "a change that was refused")
 	for _, passed := range []time.Duration{countEvery, manyFor - countEvery - 1} {
-		now, r.Born = now.Add(passed), r.Born+10000
-		expect.True(t, !r.Changed(now), "tried again too soon")
+		now, r.born = now.Add(passed), r.born+10000
+		expect.True(t, !r.changed(now), "tried again too soon")
 	}
-	expect.True(t, r.Changed(now.Add(1)) && r.Many, "not tried again")
+	expect.True(t, r.changed(now.Add(1)) && r.many, "not tried again")
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/sample/births"
 	"github.com/seedwalk/seedwalk/sample/cpuring"
 	"github.com/seedwalk/seedwalk/sample/events"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
@@ -72,6 +73,7 @@ func asking(t *testing.T) (e *Engine, mem shared, p *program, dir string) {
 	e.Walker = walk.New(context.ArchAMD64)
 	e.PID, e.Stream = os.Getpid(), sampler.NewOutput(e.Target, io.Discard)
 	e.Period = 1e6
+	e.births = births.New(&e.Base, &e.Table, e.file.Helper, func() bool { return e.startup == nil })
 	e.Base.Living, e.Base.Refresh = e.alive, func() bool { return false }
 	e.Table.Name, e.Table.Came, e.Table.Gone = func(*threads.Task) {}, func(*threads.Task) {}, e.gone
 	return e, mem, p, dir
@@ -470,38 +472,6 @@ func TestSendsChanges(t *testing.T) {
 	expect.Equal(t, count(e.accountProcess), 1, "times of the process")
 	expect.Equal(t, count(e.accountProcess), 0, "times that have not changed")
 	expect.Equal(t, count(e.accountAll), 1, "times at the end")
-}
-
-// A thread that has ended before its birth is read is not opened. Its end may come first, because each CPU
-// has a ring.
-func TestBornAndEnded(t *testing.T) {
-	fork := func(at uint64) perfevent.Record {
-		return perfevent.Record{Type: perfevent.Fork, TID: 7, Time: at}
-	}
-	exit := func(tid uint32, at uint64) perfevent.Record {
-		return perfevent.Record{Type: perfevent.Exit, TID: tid, Time: at}
-	}
-	for name, c := range map[string]struct {
-		records []perfevent.Record
-		added   bool
-	}{
-		"lives":                     {[]perfevent.Record{fork(5)}, true},
-		"ended":                     {[]perfevent.Record{fork(5), exit(7, 6)}, false},
-		"ended on another CPU":      {[]perfevent.Record{exit(7, 6), fork(5)}, false},
-		"has an ended one's number": {[]perfevent.Record{exit(7, 4), fork(5)}, true},
-		"another has ended":         {[]perfevent.Record{fork(5), exit(8, 6)}, true},
-	} {
-		e, _, _, _ := asking(t)
-		calls := e.Kernel.Calls
-		e.births.pid = uint32(e.PID)
-		for i := range c.records {
-			c.records[i].PID = uint32(e.PID)
-			e.births.note(&c.records[i])
-		}
-		e.addForked(1)
-		expect.Equal(t, e.Tasks[7] != nil, c.added, "%s: added", name)
-		expect.Equal(t, e.Kernel.Calls > calls, c.added, "%s: system calls", name)
-	}
 }
 
 // A thread that waits very often gets a CPU timer in place of its event, and its event back later. If the

@@ -81,9 +81,7 @@ func (e *Engine) came(t *threads.Task) {
 	e.fresh = true
 	e.stretches.Created++
 	e.often.Created++
-	if f := e.births.pending(t.TID); f != nil {
-		t.Birth, t.Weighed, t.Name = f.copies, f.weighed, f.name
-	}
+	e.births.Begin(t)
 	if e.Table.Listing == 1 && e.startup == nil {
 		if c, ok := e.Kernel.Counters(t); ok {
 			t.Last, t.Base = c, c.Cpu

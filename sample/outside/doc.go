@@ -13,7 +13,7 @@
 //
 //   - for time in the kernel, and for threads that block or take the signal (copies_linux.go)
 //   - for the start of a command (started_linux.go)
-//   - for the first period of a new thread (births_linux.go)
+//   - for the first period of a new thread (package births)
 //
 // Threads that switch often have such copies for stretches of time only (threads.Stretches), or CPU timers if
 // they wait at most switches (threads.Waits).

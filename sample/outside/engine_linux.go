@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/alarm"
+	"github.com/seedwalk/seedwalk/sample/births"
 	"github.com/seedwalk/seedwalk/sample/events"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
 	"github.com/seedwalk/seedwalk/sample/probe"
@@ -54,7 +55,7 @@ type Engine struct {
 	inStretches    threads.Copies
 	random         randomClock
 	timerEach      int64 // nanoseconds that a timer's sample of weight 1 represents
-	births         births
+	births         births.Watch
 	stretches      threads.Stretches
 	startup        *startup.Sampler // nil if nothing samples the process's start
 
@@ -96,6 +97,7 @@ func New(pid, fd int, cfg sampler.Config, to io.Writer) (*Engine, error) {
 	e.often = threads.NewWaits(max(e.Period, int64(e.Config.WallEvery)))
 	e.stretches = threads.PlanStretches(e.Period, e.Config.WallEvery >= maxSleep)
 	e.events = events.New(&e.Base, e, file)
+	e.births = births.New(&e.Base, &e.Table, file.Helper, func() bool { return e.startup == nil })
 	return e, nil
 }
 
@@ -103,7 +105,7 @@ func New(pid, fd int, cfg sampler.Config, to io.Writer) (*Engine, error) {
 // reason, restores the process if it still lives, and closes the engine.
 func (e *Engine) Run() string {
 	defer e.Close()
-	e.heartbeat = events.StartHeartbeat(e.file, e.Period >= slowPeriod && e.Config.Events == 0)
+	e.heartbeat = events.StartHeartbeat(e.file, e.Period >= sampler.SlowPeriod && e.Config.Events == 0)
 	if err := e.open(); err != nil {
 		e.disarm(lateLimit)
 		return err.Error()
@@ -142,7 +144,6 @@ const (
 	// samples of one thread during such a sleep, while the process is idle
 	atOnceIdle = 10
 	atOnce     = 4                    // the same while threads run
-	slowPeriod = 2e7                  // nanoseconds; at longer periods visits may be late
 	ringHolds  = probe.RingSize >> 16 // samples with stacks of 64 KB that the ring has room for
 	ringIsFull = probe.RingSize / 8   // bytes between two rounds from which on the engine wakes up often
 )
@@ -168,7 +169,7 @@ func (e *Engine) wakesRarely() bool {
 // dueBy returns the time up to which visits are made in a round at now. Where rounds are half a second apart,
 // a visit that is due shortly after a round would otherwise wait for the next one.
 func (e *Engine) dueBy(now time.Time) int64 {
-	if e.wakesRarely() && e.longestSleep() == maxSleep && e.Period >= slowPeriod &&
+	if e.wakesRarely() && e.longestSleep() == maxSleep && e.Period >= sampler.SlowPeriod &&
 		!e.cpuClock.ByTool() {
 		now = now.Add(maxSleep / 8)
 	}
@@ -194,7 +195,7 @@ func (e *Engine) pace(tick, now time.Time) time.Time {
 			tick = late
 		}
 	}
-	if most := e.longestSleep(); e.Period >= slowPeriod && e.Due > 0 {
+	if most := e.longestSleep(); e.Period >= sampler.SlowPeriod && e.Due > 0 {
 		tick = now.Add(most - time.Duration(now.UnixNano())%most) // all engines on the machine wake together
 	}
 	if e.stretches.On && tick.After(e.stretches.Next) {
@@ -212,12 +213,12 @@ func (e *Engine) pace(tick, now time.Time) time.Time {
 // sleep waits for d; Stop ends a long wait. If events or copies are wanted, it reads the ring meanwhile,
 // because their records are large.
 func (e *Engine) sleep(d time.Duration) {
-	if e.births.watch != nil {
+	if e.births.IsOpen() {
 		e.sleepWatching(d)
 		return
 	}
 	if e.Config.Events == 0 && !e.Config.Client {
-		if d <= maxThreadSleep {
+		if d <= alarm.MaxThreadSleep {
 			alarm.SleepThread(d)
 		} else {
 			e.Pause(d)
@@ -322,7 +323,7 @@ func (e *Engine) round() error {
 	e.Stats.Rounds++
 	e.heartbeat.Round()
 	e.renew()
-	e.newborn(now.UnixNano())
+	e.births.Update(now.UnixNano())
 	e.readNewborns(now.UnixNano())
 	if e.Stats.Rounds == 1 && e.startup == nil { // this round also begins to read the threads' clocks
 		if e.ranBefore = e.Kernel.RanNow(); e.ranBefore > 0 && e.begins {
@@ -349,7 +350,7 @@ func (e *Engine) round() error {
 	e.Visits(e.dueBy(now), e.visit)
 	e.decideTimers(now)
 	e.updateStretches(now)
-	e.silenceBirths(now)
+	e.births.Silence(now)
 	ready := e.Ready()
 	if e.file.Hold(!ready || e.startup != nil); !ready {
 		e.Due = 0 // the tables may be verified at any moment
@@ -372,7 +373,7 @@ func (e *Engine) round() error {
 // sweepEvery returns the time between two messages about the engine's work. While the process is idle, they
 // would be the only messages.
 func (e *Engine) sweepEvery() time.Duration {
-	if e.Idle() && e.Period >= slowPeriod && e.Config.Events == 0 {
+	if e.Idle() && e.Period >= sampler.SlowPeriod && e.Config.Events == 0 {
 		return 10 * time.Second
 	}
 	return time.Second
@@ -389,7 +390,7 @@ func (e *Engine) record(r *probe.Record) {
 	e.ignored = 0
 	t := e.Tasks[r.TID]
 	if t == nil { // the thread has ended
-		t = &threads.Task{TID: r.TID, Stat: -1, Place: -1, Slot: -1, Birth: e.births.rings.BirthOf(r.TID)}
+		t = &threads.Task{TID: r.TID, Stat: -1, Place: -1, Slot: -1, Birth: e.births.BirthOf(r.TID)}
 		defer e.Kernel.Shut(t)
 	}
 	e.Stats.Handler.Add(uint64(r.Nanos))

@@ -92,7 +92,7 @@ func (e *Engine) beginning(t *threads.Task, now int64) (phase threads.Phase, per
 	case t.Base > 0 || now-t.Born > youth:
 		phase = threads.First
 		period, keep = probe.FirstPeriod(whole, rand.Uint64N)
-	case e.readsBirthsLate() && t.Birth.Covers(math.MaxUint64):
+	case e.births.Late() && t.Birth.Covers(math.MaxUint64):
 		period, keep = probe.YoungPeriod(whole/16, whole/8, whole, rand.Uint64N)
 	default:
 		period, keep = probe.YoungPeriod(probe.LeastYoung, probe.MostYoung, whole, rand.Uint64N)

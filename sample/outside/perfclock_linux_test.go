@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/sample/births"
 	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/sample/sampler"
 	"github.com/seedwalk/seedwalk/sample/threads"
@@ -79,6 +80,7 @@ func TestBeginning(t *testing.T) {
 		{"old, short period", 1e5, threads.Task{Born: now - 2*youth}, threads.Full},
 	} {
 		e := &Engine{Base: sampler.Base{Period: c.period}}
+		e.births = births.New(&e.Base, nil, nil, nil)
 		got, _, _ := e.beginning(&c.k, now)
 		expect.True(t, got == c.want, "%s: %d, want %d", c.name, got, c.want)
 	}

@@ -76,7 +76,8 @@ func TestPaceIdle(t *testing.T) {
 		e.Clock.Idle = c.idle
 		expect.Equal(t, e.sweepEvery(), c.want, "time between two messages")
 	}
-	if maxSleep >= events.SlowBeat || atOnceIdle*slowPeriod >= events.BeatLate { // the heartbeat would wake
+	// If a sleep were longer, the heartbeat would wake the tool.
+	if maxSleep >= events.SlowBeat || atOnceIdle*sampler.SlowPeriod >= events.BeatLate {
 		t.Errorf("%v, %v", maxSleep, events.SlowBeat)
 	}
 }

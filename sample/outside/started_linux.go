@@ -42,7 +42,7 @@ func (e *Engine) readStartup() {
 	for _, tid := range ended {
 		e.accountStarted(tid)
 	}
-	if e.births.watch != nil && e.Table.Listing > 1 {
+	if e.births.IsOpen() && e.Table.Listing > 1 {
 		e.endStartup()
 	}
 }
@@ -107,8 +107,8 @@ func (e *Engine) copied(r *perfevent.Record, sinceBoot, period int64) {
 	e.Stats.Copied++
 	if t := e.Tasks[r.TID]; t != nil {
 		t.Weighed += s.Cpu
-	} else if f := e.births.pending(r.TID); f != nil {
-		f.weighed += s.Cpu // for came
+	} else {
+		e.births.Weigh(r.TID, s.Cpu)
 	}
 	if !e.Hold(&s) {
 		e.WalkLater(&s)

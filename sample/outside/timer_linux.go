@@ -73,7 +73,7 @@ func (e *Engine) decideTimers(now time.Time) {
 	}
 	e.unwatched = e.often.Threads > 0 && e.often.Few && e.startup == nil
 	switch {
-	case e.unwatched && e.births.watch != nil: // its events would slow down each switch
+	case e.unwatched && e.births.IsOpen(): // its events would slow down each switch
 		e.endWatch(now)
 	case before && !e.unwatched:
 		e.fresh = true // the watch begins again

@@ -24,6 +24,9 @@ type Config struct {
 	File      Shared                   // Windows: the shared section, nil if no events are wanted
 }
 
+// SlowPeriod is a sample's period in nanoseconds from which on the engine may be late for what it samples.
+const SlowPeriod = 2e7
+
 // Shared is a *probe.File.
 type Shared interface{ Owner() int }
 
