@@ -23,20 +23,23 @@ func (t *Tables) Markdown() string {
 
 const intro = `# The contracts of the profiling API
 
-What every method of ICorProfilerInfo 1 to 15 and of ICorProfilerCallback 1 to 11 asks of its caller, and does to the process. Written from the
-tables of package ` + "`clr/api`" + `, which real CLRs are asked about: package ` + "`sim/conform`" + ` calls the methods from the places below on .NET and holds
-the answers against the tables. ` + "`seedwalk rules NAME`" + ` shows one method, callback, HRESULT or rule.
+This page says where each method of ICorProfilerInfo 1 to 15 may be called, what it does to the process, and where the CLR calls each
+method of ICorProfilerCallback 1 to 11. A test writes the page from the tables of package ` + "`clr/api`" + `. Package ` + "`sim/conform`" + `
+compares the tables with real CLRs. ` + "`seedwalk rules NAME`" + ` shows one method, callback, HRESULT, or rule.
 
-The gate of a method comes before it looks at its arguments: detaching (80131367), then attached profilers (8013136F), then the place (80131363).
-It looks at **managed threads only**: a thread without a runtime Thread is let in everywhere, and so is one on which ForceGC or RequestReJIT succeeded.
+The *gate* of a method is a check that comes before the method reads its arguments. It refuses calls while the profiler detaches
+(80131367), then calls of attached profilers (8013136F), then calls from the wrong place (80131363). It checks **managed threads only**: a
+thread without a runtime Thread is always allowed, and so is a thread on which ForceGC or RequestReJIT succeeded.
 
-- **async**: anywhere. **sync**: on a managed thread inside a callback only. **sync+gc**: also not in a callback whose scope forbids a collection.
-  **init**: inside Initialize. **own**: rules of its own, below. **stub**: E_NOTIMPL.
-- **triggers**: it may start a collection or wait for one; hold no lock over it that a collection, a suspension or a cooperative callback takes.
-- **thread suspended**: may be called while you hold a thread suspended that you stopped yourself (yes; *tries*: the lock of the code tables is
-  tried, not waited for; **no**: it can wait for what that thread owns). **runtime suspended**: by the thread that called SuspendRuntime.
-- **native**: on a thread without a runtime Thread; *becomes*: makes it a managed thread for good; **kills**: can end the process.
-- **unread**: the contract's source was not to be had; the gate is measured.
+| column | meaning |
+|---|---|
+| gate | **async**: anywhere. **sync**: on a managed thread inside a callback only. **sync+gc**: also not in a callback whose scope forbids a collection. **init**: inside Initialize. **own**: rules of its own, in the remarks. **stub**: E_NOTIMPL |
+| collection | **triggers**: it may start a collection or wait for one. Hold no lock over it that a collection, a suspension, or a cooperative callback takes |
+| native | on a thread without a runtime Thread. *becomes*: makes it a managed thread for good. **kills**: can end the process |
+| thread suspended | while you hold a thread suspended. *tries*: it does not wait for the lock of the code tables. **no**: it can wait for a lock that this thread owns |
+| runtime suspended | on the thread that called SuspendRuntime |
+
+**unread** means that no source of the contract is available. The gate is measured.
 
 `
 
@@ -133,7 +136,7 @@ func bold(s string, which ...string) string {
 }
 
 func (t *Tables) writeCallbacks(b *strings.Builder) {
-	b.WriteString("## The callbacks\n\nA callback that is not **preemptive** holds up collections and suspensions: never wait in it, and take no lock that a sampler holds over\nSuspendRuntime. *seen* is the mode on .NET 9.0.5, and where it differs on 10.0.9.\n")
+	b.WriteString("## The callbacks\n\nA callback that is not **preemptive** delays collections and suspensions: never wait in it, and take no lock that a sampler holds over\nSuspendRuntime. *seen* is the mode on .NET 9.0.5, and on 10.0.9 if it differs.\n")
 	last := ""
 	for i := range t.Callbacks {
 		c := &t.Callbacks[i]
@@ -163,7 +166,7 @@ func (c *Callback) seenText() string {
 }
 
 func (t *Tables) writeBits(b *strings.Builder) {
-	b.WriteString("## The event mask\n\nWithout the COR_PRF_ before the names. *later*: a profiler of startup may change it after Initialize.\n\n| bit | word | value | later | attached | notification | |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("## The event mask\n\nThe names lack their prefix COR_PRF_. *later*: a profiler that was loaded at startup may change the bit after Initialize.\n\n| bit | word | value | later | attached | notification | |\n|---|---|---|---|---|---|---|\n")
 	for _, bit := range t.Bits {
 		word := "low"
 		if bit.High {

@@ -72,7 +72,7 @@ const (
 
 // String returns the answer as text.
 func (a Answer) String() string {
-	return [...]string{"let in", "refused (80131363)", "refused (80131356)", "refused (8013136F)",
+	return [...]string{"allowed", "refused (80131363)", "refused (80131356)", "refused (8013136F)",
 		"refused (E_INVALIDARG)", "E_NOTIMPL", "kills the process"}[a]
 }
 

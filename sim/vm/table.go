@@ -129,7 +129,7 @@ var Table = []Row{
 	{"6a", "the first call of a thread that is not the CLR's",
 		"per-thread state is made, under a lock of the CLR",
 		"the remarks of the reference page", all, rowInitialise},
-	{"7", "the target's hijack lock is not to be had at once", "UNSAFE", seen, all, rowHijackLock},
+	{"7", "the target's hijack lock is not free at once", "UNSAFE", seen, all, rowHijackLock},
 	{"8", "another thread than the caller, which is a CLR thread, while the runtime is being suspended",
 		"UNSAFE", seen, all,
 		func(k *Call) (clr.HRESULT, bool) {
@@ -160,12 +160,12 @@ var Table = []Row{
 	{"13u", "another thread in cooperative mode, though the profiler has suspended the runtime",
 		"E_NOTIMPL", src, unix,
 		func(k *Call) (clr.HRESULT, bool) { return when(k.cooperative(), clr.E_NOTIMPL) }},
-	{"13", "another thread in cooperative mode whose context is not one to redirect from", "UNSAFE",
+	{"13", "another thread in cooperative mode whose context cannot be redirected", "UNSAFE",
 		wine, windows,
 		func(k *Call) (clr.HRESULT, bool) {
 			return when(k.cooperative() && k.t.Trap, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
 		}},
-	{"14a", "the same, and the lookup lock is not to be had at once",
+	{"14a", "the same, and the lookup lock is not free at once",
 		"ASYNCHRONOUS_UNSAFE", src, windows, rowLookup},
 	{"14b", "the same, and the top of the Frame chain lies below its sp", "UNSAFE", core2, windows,
 		func(k *Call) (clr.HRESULT, bool) {
@@ -181,7 +181,7 @@ var Table = []Row{
 			}
 			return goOn()
 		}},
-	{"16a", "the profiler's seed is used, and the lookup lock is not to be had at once",
+	{"16a", "the profiler's seed is used, and the lookup lock is not free at once",
 		"ASYNCHRONOUS_UNSAFE", src, all,
 		func(k *Call) (clr.HRESULT, bool) {
 			return when(k.seed != nil && k.seed != &k.current && k.lookupBusy(),

@@ -176,7 +176,7 @@ func printCallback(w io.Writer, c *api.Callback) {
 			field(w, "Waiting", "never: a collection or a suspension would wait for this thread; take no lock that a sampler holds over SuspendRuntime")
 		}
 		if c.Scope == "triggers" {
-			field(w, "Methods", "all but those that are for Initialize are let in")
+			field(w, "Methods", "all are allowed, except those for Initialize")
 		} else {
 			field(w, "Methods", "async and sync ones; those that may start a collection are refused (80131363)")
 		}
@@ -225,7 +225,7 @@ func (c *Contract) printResult(w io.Writer) {
 	if len(c.Rows) == 0 {
 		return
 	}
-	fmt.Fprintln(w, "\nDoStackSnapshot gives it by these rows of its decision table, which is gone through in order:")
+	fmt.Fprintln(w, "\nDoStackSnapshot answers it by these rows of its decision table, which are tried in order:")
 	for _, r := range c.Rows {
 		field(w, "row "+r.Row, r.When)
 	}
