@@ -49,11 +49,13 @@ const (
 	tableField           = 0x04
 	tableMethodPtr       = 0x05
 	tableMethodDef       = 0x06
+	tableMemberRef       = 0x0a
 	tableCustomAttribute = 0x0c
 	tableTypeSpec        = 0x1b
 	tableAssembly        = 0x20
 	tableNestedClass     = 0x29
 	tableGenericParam    = 0x2a
+	tableMethodSpec      = 0x2b
 	tableDocument        = 0x30
 	tableMethodDebug     = 0x31
 )

@@ -278,8 +278,9 @@ func TestInlined(t *testing.T) {
 	}{
 		{"kept", "--inlines", inlinedSamples * 5 / 4,
 			[]string{"Inlined.Sum (inlined) < Inlined.Once",
-				"Inlined.Divide (inlined) < Inlined.Middle (inlined) < Inlined.Twice", "Inlined.None"}},
-		{"not-kept", "", 1000, []string{"Inlined.Once", "Inlined.Twice", "Inlined.None"}},
+				"Inlined.Divide (inlined) < Inlined.Middle (inlined) < Inlined.Twice", "Inlined.None",
+				"Inlined.Taken"}},
+		{"not-kept", "", 1000, []string{"Inlined.Once", "Inlined.Twice", "Inlined.None", "Inlined.Taken"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := recordBy(t, []string{"env", "DOTNET_TieredCompilation=0"}, "--rate 999 "+c.option,
@@ -319,7 +320,11 @@ func judgeInlined(t *testing.T, p *jsonProfile) map[string]int64 {
 	for _, s := range p.Stacks {
 		var names []string
 		var lines []int
-		for _, i := range s.Frames {
+		for k, i := range s.Frames {
+			if p.Frames[i].Name == "Inlined.Taken" {
+				caller := p.Frames[s.Frames[k+1]].Name
+				expect.True(t, caller == "Inlined.Main", "%d samples: %s called Taken", s.Count, caller)
+			}
 			if f := &p.Frames[i]; strings.HasPrefix(f.Name, "Inlined.") && f.Name != "Inlined.Main" {
 				names, lines = append(names, f.Name), append(lines, f.Line)
 			}

@@ -55,12 +55,23 @@ public static class Inlined
 		return x;
 	}
 
+	// The compiler inlines the conversion of its argument, and keeps no position for the call itself.
+	[MethodImpl(MethodImplOptions.NoInlining)]
+	static int Taken(ReadOnlySpan<int> all)
+	{
+		int x = 0;
+		for (int i = 0; i < 100; i++)
+			foreach (int v in all)
+				x = x * 13 + v;
+		return x;
+	}
+
 	public static void Main(string[] args)
 	{
 		var process = Process.GetCurrentProcess();
 		for (int x = 0; process.TotalProcessorTime.TotalMilliseconds < int.Parse(args[0]); process.Refresh())
 			for (int i = 0; i < 20; i++)
-				x += Once(100000) + Twice(100000) + None(100000);
+				x += Once(100000) + Twice(100000) + None(100000) + Taken(data);
 		Console.WriteLine("INLINED DONE");
 	}
 }

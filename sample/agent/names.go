@@ -94,7 +94,7 @@ func (n *names) Method(f *merge.Frame) (id uint32, kind unwind.Kind) {
 }
 
 // Inlined implements stream.Methods. The profiling API does not report inlined methods of a frame.
-func (n *names) Inlined(*merge.Frame) []stream.Inlined { return nil }
+func (n *names) Inlined(_, _ *merge.Frame) []stream.Inlined { return nil }
 
 // name asks the host. For shared code it asks the runtime's tables, because the profiling
 // API reports the class of shared code only in DoStackSnapshot.

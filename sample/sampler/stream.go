@@ -20,8 +20,15 @@ type output struct {
 	methods map[clr.FunctionID]method
 	byName  map[string]method           // volatile ones, by name and module
 	lines   map[uint64][]stream.Inlined // methods inlined at addresses whose lines have been requested
+	calls   map[call]int                // how many of lines' methods did not make a call
 	last    uint32
 	Unnamed uint64
+}
+
+// call is a call by the code at an address.
+type call struct {
+	addr   uint64
+	callee clr.FunctionID
 }
 
 // method identifies a method in the stream.
@@ -36,7 +43,7 @@ const maxMethods = 1 << 20
 
 func NewOutput(t *target.Process, to io.Writer) *output {
 	o := &output{t: t, To: to, methods: map[clr.FunctionID]method{}, byName: map[string]method{},
-		lines: map[uint64][]stream.Inlined{}}
+		lines: map[uint64][]stream.Inlined{}, calls: map[call]int{}}
 	o.Stream = stream.New(1<<18, o)
 	return o
 }
@@ -57,11 +64,29 @@ func (o *output) Method(f *merge.Frame) (id uint32, kind unwind.Kind) {
 	return m.id, f.Kind
 }
 
-// Inlined implements stream.Methods. It writes the source position of an address to the stream once. The
-// method of a volatile FunctionID can change, and the address may then contain new code. So Inlined writes
-// the position again after such a change.
-func (o *output) Inlined(f *merge.Frame) []stream.Inlined {
+// Inlined implements stream.Methods.
+func (o *output) Inlined(f, callee *merge.Frame) []stream.Inlined {
 	addr := (unwind.Address{IP: f.IP, Exact: f.Exact}).Lookup()
+	all := o.inlinedAt(f, addr)
+	if len(all) == 0 || callee == nil || f.Exact {
+		return all
+	}
+	key := call{addr, callee.Function}
+	uncalled, ok := o.calls[key]
+	if !ok {
+		if len(o.calls) >= maxMethods {
+			clear(o.calls)
+		}
+		uncalled = o.t.Uncalled(addr, callee.Address().Lookup())
+		o.calls[key] = uncalled
+	}
+	return all[min(uncalled, len(all)):]
+}
+
+// inlinedAt returns all methods inlined at an address. It writes the source position of the address to the
+// stream once. The method of a volatile FunctionID can change, and the address may then contain new code. So
+// it writes the position again after such a change.
+func (o *output) inlinedAt(f *merge.Frame, addr uint64) []stream.Inlined {
 	if all, ok := o.lines[addr]; ok {
 		return all
 	}
@@ -124,6 +149,7 @@ func (o *output) nameVolatile(f clr.FunctionID, m target.Method, old method) met
 	}
 	if known != old && old.id != 0 {
 		clear(o.lines) // of the code that was there before
+		clear(o.calls)
 	}
 	o.methods[f] = known
 	return known

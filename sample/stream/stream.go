@@ -27,8 +27,9 @@ type Methods interface {
 	// Method returns the number of a managed frame's method, and the kind of the frame according to the
 	// method's name.
 	Method(f *merge.Frame) (id uint32, kind unwind.Kind)
-	// Inlined returns the methods that are inlined in a managed frame, the innermost one first.
-	Inlined(f *merge.Frame) []Inlined
+	// Inlined returns the methods that are inlined in a managed frame, the innermost one first. callee is the
+	// managed frame that it calls; nil if there is none.
+	Inlined(f, callee *merge.Frame) []Inlined
 }
 
 // Inlined is a method whose code is part of a frame.
@@ -117,7 +118,11 @@ func (s *Stream) Encode(frames []merge.Frame, probe int) []wire.Frame {
 		}
 		if f.Function != 0 {
 			w.Method, w.Kind = s.methods.Method(f)
-			for _, in := range s.methods.Inlined(f) {
+			var callee *merge.Frame
+			if i > 0 && frames[i-1].Function != 0 {
+				callee = &frames[i-1]
+			}
+			for _, in := range s.methods.Inlined(f, callee) {
 				s.Frames = append(s.Frames,
 					wire.Frame{Kind: w.Kind, Trust: w.Trust, Flags: w.Flags | wire.FrameExact,
 						IP: in.Addr, Method: in.Method})

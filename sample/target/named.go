@@ -4,6 +4,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/clr/metadata"
+	"github.com/seedwalk/seedwalk/clr/naming"
 )
 
 // Method is the name of managed code.
@@ -16,28 +17,34 @@ type Method struct {
 
 // MethodAt looks up the method at ip in the runtime's structures. Its name is "" if there is none.
 func (t *Process) MethodAt(ip uint64) (out Method) {
-	var m contract.Method
-	if t.Tables.Find(ip, &m) != contract.Found {
-		return out
+	n, m, same := t.method(ip)
+	out = Method{Module: n.Module, Stub: n.Dynamic && isStub(n.Name), Volatile: m.Volatile, Same: same}
+	if n.Name != "" {
+		out.Name = n.Readable()
 	}
-	out.Volatile = m.Volatile
+	return out
+}
+
+// method is MethodAt without formatting the name.
+func (t *Process) method(ip uint64) (n naming.Method, m contract.Method, same clr.FunctionID) {
+	if t.Tables.Find(ip, &m) != contract.Found {
+		return n, contract.Method{}, 0
+	}
 	if m.MethodDesc == 0 {
-		if n, begin, ok := t.Names.Precompiled(m.Base, ip); ok {
-			out.Module, out.Same = n.Module, clr.FunctionID(begin)
-			if n.Name != "" {
-				out.Name = n.Readable()
-			}
+		n, begin, ok := t.Names.Precompiled(m.Base, ip)
+		if !ok {
+			return naming.Method{}, m, 0
 		}
-		return out
+		return n, m, clr.FunctionID(begin)
 	}
 	desc := t.Names.Desc
 	if m.Volatile {
 		desc = t.Names.Volatile
 	}
 	if n, ok := desc(m.MethodDesc); ok {
-		out.Name, out.Module, out.Stub = n.Readable(), n.Module, n.Dynamic && isStub(n.Name)
+		return n, m, 0
 	}
-	return out
+	return naming.Method{}, m, 0
 }
 
 // precompiledPlace is PlaceAt for code in a precompiled image.
@@ -92,6 +99,26 @@ func (t *Process) InlinedAt(addr uint64) (all []Inlined) {
 		all = append(all, Inlined{chain[i].Method, m.Readable() + " (inlined)", m.Module, place})
 	}
 	return all
+}
+
+// Uncalled returns how many of InlinedAt's methods, from the innermost, did not make the call at addr to
+// the managed code at callee. The JIT compiler keeps no position for some calls. The position of an
+// argument's inlined code then extends over the call. The caller is the innermost method whose IL has a call
+// of callee's name. Uncalled returns 0 if no IL has one, as for calls of delegates and calls that the JIT
+// compiler adds.
+func (t *Process) Uncalled(addr, callee uint64) int {
+	d, ok := t.Tables.Debug(addr)
+	if !ok {
+		return 0
+	}
+	n, _, _ := t.method(callee)
+	name := n.Called()
+	for i, in := range t.Tables.Inlines(d, uint32(addr-d.Begin)) {
+		if t.Names.Calls(in.Method, name) {
+			return i
+		}
+	}
+	return 0
 }
 
 // isStub reports whether a name is that of a stub of the runtime and not of a method that the program made.
