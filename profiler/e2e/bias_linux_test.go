@@ -44,6 +44,9 @@ const (
 	mostRuns      = 8
 )
 
+// lowCoverage is the part of the process's time below which a run's causes are printed.
+const lowCoverage = 0.9
+
 // With fewer samples a share is not compared.
 const fewSamples = 20
 
@@ -149,6 +152,10 @@ func (r *biasRow) judgeTotal(t *testing.T) (shown float64) {
 			continue
 		}
 		shown += m.seen.shown / m.truth.process / float64(len(r.runs))
+		if m.seen.shown < lowCoverage*m.truth.process {
+			t.Logf("%v: only %.0f of %.0f ms of one run are in the profile, not sampled %v", r.setting,
+				m.seen.shown/1e6, m.truth.process/1e6, m.seen.notSampled)
+		}
 		if math.Abs(m.seen.stated-m.truth.process) > *biasTotal*m.truth.process+notWatched {
 			t.Errorf("%v: the process used %.0f ms (%.0f in the methods), the profile accounts for %.0f ms (%.0f), not sampled %v",
 				r.setting, m.truth.process/1e6, m.truth.inMethods()/1e6, m.seen.stated/1e6,
