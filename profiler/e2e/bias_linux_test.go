@@ -47,6 +47,9 @@ const (
 // lowCoverage is the part of the process's time below which a run's causes are printed.
 const lowCoverage = 0.9
 
+// unseenMethods is the processor time, in nanoseconds, from which methods have samples at 99 Hz.
+const unseenMethods = 300e6
+
 // With fewer samples a share is not compared.
 const fewSamples = 20
 
@@ -80,18 +83,26 @@ func judgeShare(runs []measurement, method string, limit, errors float64) verdic
 }
 
 // judgePart compares a method's part of something with the truth, over all runs. Methods that lack the same
-// part of their time have the right shares of all methods, but not of the process.
+// part of their time have the right shares of all methods, but not of the process. Runs count by their time,
+// because on a loaded machine some have little. A run without samples has no shares.
 func judgePart(runs []measurement, part func(*exactTimes, string) float64, method string,
 	limit, errors float64) (v verdict) {
+	var all float64
 	for _, m := range runs {
-		truth, seen := part(&m.truth, method), part(&m.seen.exactTimes, method)
-		v.truth += truth / float64(len(runs))
-		v.mean += seen / float64(len(runs))
+		if m.seen.samples == 0 {
+			continue
+		}
+		truth, seen, time := part(&m.truth, method), part(&m.seen.exactTimes, method), m.truth.inMethods()
+		all += time
+		v.truth += truth * time
+		v.mean += seen * time
 		v.samples += m.seen.samples
 		if math.Abs(seen-truth) > math.Abs(v.worst) {
 			v.worst = seen - truth
 		}
 	}
+	v.truth /= max(all, 1)
+	v.mean /= max(all, 1)
 	v.limit = limit + errors*math.Sqrt(v.truth*(1-v.truth)/math.Max(v.samples, 1))
 	return v
 }
@@ -152,6 +163,8 @@ func (r *biasRow) judgeTotal(t *testing.T) (shown float64) {
 			continue
 		}
 		shown += m.seen.shown / m.truth.process / float64(len(r.runs))
+		expect.True(t, m.seen.samples > 0 || m.truth.inMethods() < unseenMethods,
+			"%v: the methods used %.0f ms, and have no sample", r.setting, m.truth.inMethods()/1e6)
 		if m.seen.shown < lowCoverage*m.truth.process {
 			t.Logf("%v: only %.0f of %.0f ms of one run are in the profile, not sampled %v", r.setting,
 				m.seen.shown/1e6, m.truth.process/1e6, m.seen.notSampled)
