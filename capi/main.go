@@ -161,7 +161,9 @@ func seedwalk_open(options *C.coptions, handle *C.seedwalk_handle) C.int {
 		return unknownField
 	}
 	in := newInstance(walker)
-	in.own = o.flags&C.SEEDWALK_OTHER_PROCESS == 0 && arch == context.ArchOf(runtime.GOARCH)
+	if in.own = o.flags&C.SEEDWALK_OTHER_PROCESS == 0 && arch == context.ArchOf(runtime.GOARCH); in.own {
+		in.witness.Code = newCode()
+	}
 	return in.register(handle)
 }
 

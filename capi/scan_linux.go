@@ -23,6 +23,9 @@ func (in *instance) newScanner() scanner {
 	}
 }
 
+// newCode returns no reader: no seed of a walk reaches the CLR (see merging), so a check would cost time.
+func newCode() memory.Reader { return nil }
+
 // tables are the code tables that the runtime publishes.
 type tables struct{ contracts agent.Contracts }
 

@@ -2,6 +2,17 @@
 
 package main
 
+/*
+#include <stdint.h>
+#include <windows.h>
+
+static int read_own(void *to, uint64_t from, size_t bytes)
+{
+	return ReadProcessMemory(GetCurrentProcess(), (const void *)(uintptr_t)from, to, bytes, NULL);
+}
+*/
+import "C"
+
 import (
 	"unsafe"
 
@@ -9,6 +20,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -20,6 +32,18 @@ func (in *instance) newScanner() scanner {
 	in.runtime.images = images
 	return func() *module.Table { return images.Table() }
 }
+
+// ownCode reads this process's memory without a fault, a lock, or an allocation. Even code that another
+// thread frees meanwhile is safe to read.
+type ownCode struct{}
+
+// ReadAt implements memory.Reader.
+func (ownCode) ReadAt(b []byte, addr uint64) bool {
+	return len(b) == 0 || C.read_own(unsafe.Pointer(&b[0]), C.uint64_t(addr), C.size_t(len(b))) != 0
+}
+
+// newCode returns the reader for the code before a seed.
+func newCode() memory.Reader { return ownCode{} }
 
 // tables are the system's function tables, where the runtime registers its code: managed.Calls. They are used
 // after the images were scanned, which identifies precompiled code.

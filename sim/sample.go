@@ -245,6 +245,7 @@ func (s *sampling) use(w *World) {
 	k.seeder.SetSpecials(w.Specials)
 	s.seed = k.seeder
 	s.learn = k.seeder.Learn
+	k.seeder.SetCode(nil)
 	switch {
 	case w.SeedTables:
 		k.seeder.SetMethods(tables{w})
@@ -252,6 +253,7 @@ func (s *sampling) use(w *World) {
 		k.seeder.SetMethods(&learner{tables: tables{w}, known: map[uint64]bool{}})
 	default:
 		k.seeder.SetMethods(nil)
+		k.seeder.SetCode(code{w.Kit})
 	}
 	m := k.merger
 	if w.CodeTables && w.Arch == image.AMD64 {

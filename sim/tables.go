@@ -22,6 +22,21 @@ var _ merge.Managed = tables{}
 // Managed returns the runtime's tables of the world.
 func (w *World) Managed() merge.Managed { return tables{w} }
 
+// code reads the images of a world.
+type code struct{ *Kit }
+
+var _ memory.Reader = code{}
+
+// ReadAt implements memory.Reader.
+func (c code) ReadAt(p []byte, addr uint64) bool {
+	for _, im := range [...]*image.Image{c.Code, c.CLR, c.App, c.System} {
+		if off := addr - im.Base; off < uint64(len(im.File)) {
+			return copy(p, im.File[off:]) == len(p)
+		}
+	}
+	return false
+}
+
 // preservedAMD64 is the part of Known that stays known across a call.
 func (t tables) preservedAMD64() (known uint32) {
 	for _, r := range t.w.Host.preserved() {

@@ -69,7 +69,8 @@ type World struct {
 	CodeTables bool
 
 	// SeedTables gives the seeder the runtime's own unwind data of all managed code. With SeedLearns instead,
-	// the seeder learns the code of a seed that it has refused.
+	// the seeder learns the code of a seed that it has refused. Without both, the seeder reads the code
+	// before a seed.
 	SeedTables, SeedLearns bool
 
 	// Locks of the process that are not the CLR's.

@@ -122,8 +122,7 @@ type Sorts struct {
 	Unchecked int // a frame was reported that is not there; the seeder had no data to check it with
 	Wrong     int // a frame was reported that is not there
 	Harmless  int // Unused, Refused, True
-	Faults    int // the CLR died
-	Deaths    int // of them, those of seeds that the witnesses have confirmed
+	Deaths    int // the CLR died
 }
 
 // Damage makes captured contexts bad, in one way.
@@ -246,10 +245,6 @@ func (d *Damage) compare(c *clr.Capture, truth []machine.Frame) {
 	s.True++
 	s.Harmless++
 }
-
-// Confirmed reports whether the witnesses have confirmed the last seed. In worlds without unwind data of
-// methods, the walk is the only one.
-func (d *Damage) Confirmed() bool { return d.checks() && d.verdict.Usable() }
 
 // checks reports whether the seeder has the unwind data of methods.
 func (d *Damage) checks() bool { return d.w.SeedTables || d.w.SeedLearns }

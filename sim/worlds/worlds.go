@@ -116,7 +116,7 @@ func Run(run uint64, o Options) Report {
 		}}
 	}
 	w.CodeTables = s.Arch == image.AMD64 && run%2 == 0 // whatever the CLR: .NET 9 is the first to have them
-	// The rest have neither, as the client library.
+	// The rest have only the code before a seed, like the C library on Windows for methods new to it.
 	w.SeedTables, w.SeedLearns = run/6%3 == 0, run/6%3 == 2
 	if s.Variant.Windows() {
 		w.Redirects(interruptible(run))

@@ -16,8 +16,9 @@
 // seed is usable only if no frame above it is doubtful, every callee-saved register is
 // known, and its stack pointer and ip are plausible. Then a Witness checks it against data
 // that the walk did not use: the code before the return addresses, frame pointers, the
-// sizes of frames, and the unwind data of methods. If a method's data are not known yet, a strict
-// Witness refuses the seed and learns them for the next try. A seed is never adjusted.
+// sizes of frames, the code before the seed's ip, and the unwind data of methods. If a method's data
+// are not known yet, a strict Witness refuses the seed and learns them for the next try. A seed is
+// never adjusted.
 //
 // Known gaps: the caller must find the addresses of the specials. No witness recognizes an
 // old frame whose return address the runtime had replaced. Only the Thread object names the

@@ -17,6 +17,11 @@ type Witness struct {
 	// Methods knows the unwind data of managed code; nil: nothing does.
 	Methods Methods
 
+	// Code reads the process's code; nil: nothing does. A call must precede the return address of the seed
+	// and, on ARM64, that in its frame record. Code that cannot be read has no call. A read must take no lock
+	// that a suspended thread can own.
+	Code memory.Reader
+
 	// Strict refuses a seed if Methods does not know every method from the seed to the root of the stack. Use
 	// it where Methods is a Learner and refused samples are repeated.
 	Strict bool
@@ -33,7 +38,9 @@ type Witness struct {
 	at   unwind.State
 	out  [32]unwind.Frame
 
-	missed bool // Methods did not know the code of a frame
+	missed bool                   // Methods did not know the code of a frame
+	code   [nearcall.Longest]byte // before a return address in a method
+	target [1]byte                // of a call there
 
 	info   pearm64.Info
 	packed pearm64.Buffer
@@ -97,11 +104,32 @@ func (x *Witness) short(a context.Arch, m *module.Module, f *unwind.Frame) bool 
 // followsCall reports whether the code of a module before an address can be a call. Absent code can.
 func followsCall(a context.Arch, m *module.Module, ra uint64) bool {
 	b := m.Bytes(ra-nearcall.Longest, nearcall.Longest)
-	is := nearcall.AMD64
+	return len(b) < nearcall.Longest || endsInCall(a, b)
+}
+
+// endsInCall reports whether code can end in a call.
+func endsInCall(a context.Arch, code []byte) bool {
 	if a == context.ArchARM64 {
-		is = nearcall.ARM64
+		return nearcall.ARM64(code)
 	}
-	return len(b) < nearcall.Longest || is(b)
+	return nearcall.AMD64(code)
+}
+
+// returned reports whether a call in a method can return to ra. Constants of x86-64 code often contain the
+// first byte of a relative call, but a true call has a target.
+func (x *Witness) returned(a context.Arch, ra uint64) bool {
+	if x.Code == nil {
+		return true
+	}
+	code := x.code[:]
+	if ra&(rulesOf[a].ipAlign-1) != 0 || !x.Code.ReadAt(code, ra-nearcall.Longest) {
+		return false
+	}
+	to, relative := nearcall.Relative(code, ra)
+	if relative && a == context.ArchAMD64 && !x.Code.ReadAt(x.target[:], to) {
+		code[len(code)-nearcall.RelativeSize] = 0 // another call can contain this byte
+	}
+	return endsInCall(a, code)
 }
 
 // place is what a return address of managed code points to.
@@ -163,7 +191,11 @@ func (x *Witness) hasRecord(r *context.Registers) bool {
 	}
 	ra, ok := x.mem.Word(r.FP() + 8)
 	ra &= 1<<rulesOf[context.ArchARM64].ipBits - 1 // it may be signed
-	return !ok || x.returnsTo(r.Arch, ra) != nowhere
+	if !ok {
+		return true
+	}
+	to := x.returnsTo(r.Arch, ra)
+	return to != nowhere && (to != inManaged || x.returned(r.Arch, ra))
 }
 
 // canPoint reports whether a frame pointer can be the address of a record at or above sp.

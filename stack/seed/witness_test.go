@@ -161,3 +161,52 @@ func TestWitness(t *testing.T) {
 		}
 	}
 }
+
+// text is readable code, which ends where memory does.
+type text struct {
+	base  uint64
+	bytes []byte
+}
+
+func (c *text) ReadAt(p []byte, addr uint64) bool {
+	off := addr - c.base
+	return off < uint64(len(c.bytes)) && copy(p, c.bytes[off:]) == len(p)
+}
+
+// A call must precede a seed in the code of its method, and an ARM64 method's return address in its record.
+func TestCode(t *testing.T) {
+	const blr, indexed = 0xd63f0100, "\xff\x94\xe8\x10\x00\x00\x00" // blr x8; call [rax+rbp*8+16]
+	word := func(w uint32) string { return string(binary.LittleEndian.AppendUint32(nil, w)) }
+	for _, c := range []struct {
+		name       string
+		arch       context.Arch
+		before     string // in the method
+		record     string // before the return address in the frame record
+		off        uint64 // of the seed's ip, from methodAt
+		exact      bool
+		want, none bool // with and without Code
+	}{
+		{"a call", context.ArchAMD64, "\xe8\x00\x00\x00\x00", "", 0, false, true, true},
+		{"an indirect call", context.ArchAMD64, "\xff\xd0", "", 0, false, true, true},
+		{"no call", context.ArchAMD64, "\x90\x90", "", 0, false, false, true},
+		{"a call to no code", context.ArchAMD64, "\xe8\x00\x00\x00\x44", "", 0, false, false, true},
+		{"a call through a table at rbp", context.ArchAMD64, indexed, "", 0, false, true, true},
+		{"an interrupted method", context.ArchAMD64, "\x90\x90", "", 0, true, true, true},
+		{"code that cannot be read", context.ArchAMD64, "\xff\xd0", "", 0x10000, false, false, true},
+		{"a call", context.ArchARM64, word(blr), word(blr), 0, false, true, true},
+		{"no call", context.ArchARM64, word(0), word(blr), 0, false, false, true},
+		{"no call before the caller", context.ArchARM64, word(blr), word(0), 0, false, false, true},
+	} {
+		x := newScene(c.arch)
+		code := &text{methodAt - 0x100, make([]byte, 0x400)}
+		copy(code.bytes[0x100-len(c.before):], c.before)
+		copy(code.bytes[0x200-len(c.record):], c.record) // see newScene
+		x.regs.SetIP(methodAt + c.off)
+		x.s.Exact = c.exact
+		x.frames = []unwind.Frame{{IP: nativeAt + 8, SP: sp - 32, FP: sp + 32, Exact: true}}
+		expect.Equal(t, x.confirmed(), c.none, "%v, %s: without the code", c.arch, c.name)
+		x.Code = code
+		expect.Equal(t, x.confirmed(), c.want, "%v, %s", c.arch, c.name)
+		expect.Equal(t, testing.AllocsPerRun(10, func() { x.returned(c.arch, methodAt) }), 0.0, "allocations")
+	}
+}

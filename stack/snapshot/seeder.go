@@ -36,6 +36,10 @@ func (s *WalkSeeder) SetMethods(to seed.Methods) {
 	_, s.witness.Strict = to.(seed.Learner)
 }
 
+// SetCode sets the reader of managed code, where a call must precede a seed; nil means that nothing reads it.
+// It is used while a thread is suspended: a read must take no lock that this thread can own.
+func (s *WalkSeeder) SetCode(r memory.Reader) { s.witness.Code = r }
+
 // Learn learns the managed code for which the seed of c was refused, so that the next try can have one. It
 // does not change c. Call it after Seed, while nothing is suspended.
 func (s *WalkSeeder) Learn(c *clr.Capture) {

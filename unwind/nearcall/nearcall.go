@@ -16,11 +16,14 @@ import "encoding/binary"
 // Longest is how many bytes before an address are read.
 const Longest = 7
 
+// RelativeSize is the size of E8 rel32, in bytes.
+const RelativeSize = 5
+
 // AMD64 reports whether x86-64 code ends in a near call: E8 rel32, or FF /2 with any operand. code is the
 // available bytes before the address.
 func AMD64(code []byte) bool {
 	end := len(code)
-	if end >= 5 && code[end-5] == 0xe8 {
+	if _, ok := Relative(code, 0); ok {
 		return true
 	}
 	for n := 2; n <= Longest && n <= end; n++ {
@@ -29,6 +32,16 @@ func AMD64(code []byte) bool {
 		}
 	}
 	return false
+}
+
+// Relative returns the target of an x86-64 call E8 rel32 that returns to ra. code is the available bytes
+// before ra. ok is false if they end in no such call.
+func Relative(code []byte, ra uint64) (target uint64, ok bool) {
+	end := len(code)
+	if end < RelativeSize || code[end-RelativeSize] != 0xe8 {
+		return 0, false
+	}
+	return ra + uint64(int32(binary.LittleEndian.Uint32(code[end-4:]))), true
 }
 
 // operand returns the length of a ModRM byte with its SIB byte and displacement.

@@ -40,6 +40,21 @@ func TestAMD64AllOperands(t *testing.T) {
 	expect.Equal(t, calls, 32*256, "calls")
 }
 
+func TestRelative(t *testing.T) {
+	for _, c := range []struct {
+		code []byte
+		want uint64
+	}{
+		{[]byte{0xe8, 1, 2, 0, 0}, 0x1201},
+		{[]byte{0x90, 0xe8, 0, 0xf0, 0xff, 0xff}, 0},
+		{[]byte{0xe9, 1, 2, 0, 0}, 0xbad},
+		{[]byte{1, 2, 0, 0}, 0xbad},
+	} {
+		to, ok := Relative(c.code, 0x1000)
+		expect.True(t, ok == (c.want != 0xbad) && (!ok || to == c.want), "% x: %#x, %v", c.code, to, ok)
+	}
+}
+
 func TestAMD64(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -118,6 +118,8 @@ func protocolSeed() []Fault {
 			"x.canPoint(f.FP, f.SP)", "true"),
 		witness("seed-short-frame", "a frame may be too small", " || x.short(a, x.t.At(m), f)", ""),
 		witness("seed-data-kept", "unwind data are kept", "nil, pearm64.Info{} // the", "nil, x.info // the"),
+		methods("seed-no-call", "a seed needs no call", "!x.at.Exact && !x.returned", "false && !x.returned"),
+		witness("seed-call-nowhere", "a call has no target", "!x.Code.ReadAt(x.target[:], to)", "to == 0"),
 		methods("seed-caller-record", "a method's caller need not have a frame record",
 			"depth > 0 && !x.hasRecord(&x.regs)", "false"),
 		methods("seed-hook-record", "what the runtime has replaced need not have a frame record",
