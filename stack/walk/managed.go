@@ -64,7 +64,7 @@ func (w *Walker) methods() (n int, stop unwind.Stop) {
 	}
 	n, ids := w.Code.Walk(&w.at, &w.mem, &w.bounds, room)
 	for i := range room[:n] {
-		if w.n >= w.MaxFrames-1 {
+		if w.n >= w.MaxFrames-1 && !w.dropMiddle() {
 			return n, unwind.Limit
 		}
 		f, g := &room[i], w.add()

@@ -209,3 +209,40 @@ func BenchmarkMethods(b *testing.B) {
 		})
 	}
 }
+
+// A walk that drops the middle of a deep stack has its leaf and its outermost callers, with one gap between
+// them.
+func TestDropsMiddle(t *testing.T) {
+	const most = 64
+	rnd := rand.New(rand.NewPCG(1, 3))
+	for _, c := range []struct {
+		name string
+		code managedCode
+	}{{"rows", newRuntime()}, {"steps", singleSteps{newRuntime()}}} {
+		for frames := most - 4; frames < 6*most; frames++ {
+			stack := methodStack(rnd, frames)
+			whole, w := New(context.ArchAMD64), New(context.ArchAMD64)
+			whole.Code, w.Code, w.MaxFrames, w.DropsMiddle = c.code, c.code, most, true
+			want, gap, _ := whole.Walk(stack)
+			must.True(t, len(want) == frames && gap == merge.GapNone, "%d frames, %v", len(want), gap)
+			got, gap, _ := w.Walk(stack)
+			if frames < most {
+				must.Equal(t, gap, merge.GapNone)
+				must.Slices(t, got, want)
+				continue
+			}
+			must.True(t, gap == merge.GapLimit && len(got) < most && len(got) > most*5/8, "%s: %v, %d frames",
+				c.name, gap, len(got))
+			must.Slices(t, got[:most/2], want[:most/2])
+			g, last := got[most/2], got[most/2+1:]
+			must.True(t, g.Kind == unwind.KindGap && g.Gap == merge.GapLimit && g.SP == want[most/2].SP,
+				"%+v", g)
+			must.Slices(t, last, want[frames-len(last):])
+		}
+		stack, w := methodStack(rnd, 2*most), New(context.ArchAMD64)
+		w.Code, w.MaxFrames = c.code, most
+		got, gap, _ := w.Walk(stack)
+		must.True(t, gap == merge.GapLimit && len(got) == most && got[most-1].Kind == unwind.KindGap,
+			"all frames are kept: %v, %d frames", gap, len(got))
+	}
+}

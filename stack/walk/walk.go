@@ -13,6 +13,7 @@ import (
 // maxFrames bounds a stack. Most are below usualFrames, for which a Walker has room from the start.
 const (
 	maxFrames   = 1 << 15
+	maxWalked   = 1 << 21 // frames of a walk that drops frames
 	usualFrames = 1 << 9
 )
 
@@ -55,6 +56,9 @@ type Walker struct {
 	Unproven, Unloaded, Missing func(ip uint64) bool
 	Visit                       visit // called at each managed frame; may be nil
 	MaxFrames                   int   // of a stack; New sets it to 32,768
+	// DropsMiddle makes the walk of a stack with more than MaxFrames go on to the outermost caller. The
+	// result has a gap in place of the frames in the middle.
+	DropsMiddle bool
 
 	restore   memory.Range          // see SetStubs
 	goSymbols map[uint32][]goSymbol // by module, of those in incomplete stacks
@@ -66,6 +70,7 @@ type Walker struct {
 
 	// State of the current walk.
 	n                  int
+	dropped            int          // frames in the middle
 	steppedThroughStub bool         // the walk treated a stub as an ordinary called function
 	ManagedFrames      bool         // the walk reached managed code
 	at                 unwind.State // of Regs
@@ -102,7 +107,7 @@ func (w *Walker) Walk(c *Capture) (frames []merge.Frame, gap merge.Gap, needs bo
 	if len(c.More) > 0 {
 		w.mem, w.bounds = *memory.New(append(c.More, c.Stack)...), unwind.Bounds{Follow: true}
 	}
-	w.n, w.steppedThroughStub, w.ManagedFrames = 0, false, false
+	w.n, w.dropped, w.steppedThroughStub, w.ManagedFrames = 0, 0, false, false
 	w.Regs.Copy(&c.Regs)
 	w.at = unwind.Interrupted(&w.Regs)
 	w.at.Exact = !c.Called
@@ -121,14 +126,14 @@ func (w *Walker) Walk(c *Capture) (frames []merge.Frame, gap merge.Gap, needs bo
 		case unwind.StopNone:
 			continue
 		case unwind.EndOfStack:
-			return w.dropUnstarted(w.out[:w.n]), merge.GapNone, false
+			return w.dropUnstarted(w.out[:w.n]), w.whole(), false
 		case unwind.NoInfo:
 			if w.stepPendingHijack(c) || w.stepUnread() {
 				continue
 			}
 		}
 		if n := w.untilGoRoot(); n > 0 {
-			return w.out[:n], merge.GapNone, false
+			return w.out[:n], w.whole(), false
 		}
 		if gap = merge.GapOfStop(stop, c.Cut); stop == unwind.NoInfo {
 			gap = w.whyNoInfo(w.at.Address().Lookup())
@@ -138,6 +143,14 @@ func (w *Walker) Walk(c *Capture) (frames []merge.Frame, gap merge.Gap, needs bo
 		}
 		return w.end(gap), gap, stop == unwind.Unreadable && c.Partial
 	}
+}
+
+// whole returns why a stack that was walked to its end is incomplete.
+func (w *Walker) whole() merge.Gap {
+	if w.dropped > 0 {
+		return merge.GapLimit
+	}
+	return merge.GapNone
 }
 
 // whyNoInfo returns why the code at ip has no unwind data.
@@ -311,10 +324,24 @@ func (w *Walker) restored(extra []byte) (ra uint64, ok bool) {
 }
 
 func (w *Walker) put(f merge.Frame) bool {
-	if w.n >= w.MaxFrames-1 && f.Kind != unwind.KindGap {
+	if w.n >= w.MaxFrames-1 && f.Kind != unwind.KindGap && !w.dropMiddle() {
 		return false
 	}
 	*w.add() = f
+	return true
+}
+
+// dropMiddle makes room by dropping frames after the first half. A gap replaces them. It returns false if the
+// frames must stay, because a visitor has their numbers, or if the stack has too many.
+func (w *Walker) dropMiddle() bool {
+	half, n := w.MaxFrames/2, w.MaxFrames/4
+	if !w.DropsMiddle || w.Visit != nil || w.dropped >= maxWalked {
+		return false
+	}
+	copy(w.out[half+1:], w.out[half+1+n:w.n])
+	w.out[half] = merge.Frame{Kind: unwind.KindGap, Gap: merge.GapLimit, Module: -1, SP: w.out[half].SP}
+	w.n -= n
+	w.dropped += n
 	return true
 }
 
