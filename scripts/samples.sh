@@ -53,7 +53,7 @@ if [ -f $core ] && [ -f $roslyn/Microsoft.CodeAnalysis.CSharp.dll ]; then
 		mcs -optimize+ -nologo -warn:1 -out:out/samples/csc/Csc.exe $src/Csc.cs
 	fi
 	csc="env DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1 out/bin/swhost $dist out/samples/csc/Csc.exe"
-	for app in Awaits Healthy Stuck Requests Reused; do
+	for app in Awaits Healthy Stuck Requests Reused Deep; do
 		if stale out/samples/$app.exe $src/$app.cs out/samples/csc/Csc.exe; then
 			$csc out/samples/$app.exe $src/$app.cs $dist/System*.dll
 		fi

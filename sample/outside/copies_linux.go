@@ -159,7 +159,8 @@ func (e *Engine) inKernel(r *perfevent.Record) {
 	}
 	gap, _, ok := e.Walk(&s.Capture)
 	e.lateActivity(t, &s.Capture)
-	e.copies(t).Rings.Used(r.TID, e.Walker.Regs.SP()-regs.SP(), r.Cut && gap == merge.GapTruncated)
+	tooShort := r.Cut && (gap == merge.GapTruncated || len(s.Stack.Data) > len(r.Stack))
+	e.copies(t).Rings.Used(r.TID, e.Walker.Regs.SP()-regs.SP(), tooShort)
 	switch {
 	case !ok && r.Kernel:
 		t.KernelLost += cpu
@@ -173,7 +174,7 @@ func (e *Engine) inKernel(r *perfevent.Record) {
 	case t.Stretched && !ok && !r.Kernel && (gap != merge.GapTruncated || len(r.Stack) > cpuring.StackCopy):
 		t.Uncopied = true // the next stretch leaves it out
 	case t.Copied && !r.Kernel:
-		e.endCopies(t, time.Now().UnixNano(), !ok)
+		e.endCopies(t, time.Now().UnixNano(), !ok || tooShort && len(r.Stack) > cpuring.StackCopy)
 	}
 }
 

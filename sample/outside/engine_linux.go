@@ -29,8 +29,10 @@ import (
 type Engine struct {
 	sampler.Base
 	threads.Table
-	file  *probe.File
-	mem   reader.Store
+	file      *probe.File
+	mem       reader.Store
+	hasStayed func() bool // reports whether the thread that is being walked still waits; nil: it may have run
+
 	asked *reader.Memory // equals mem if the probe serves the reads; nil if the kernel does
 	fresh bool           // there are new threads whose runtime Thread is not known
 
@@ -86,6 +88,9 @@ func New(pid, fd int, cfg sampler.Config, to io.Writer) (*Engine, error) {
 	e := &Engine{Base: sampler.New(pid, cfg, t, to), file: file, mem: mem, asked: asked, probe: cfg.Probe,
 		Table: threads.NewTable(pid), cpus: len(perfevent.CPUs())}
 	e.Base.Living, e.Base.Refresh = e.alive, e.refresh
+	if asked == nil {
+		e.ReadsRest = e.readRest
+	}
 	e.Table.Name, e.Table.Came, e.Table.Gone = e.name, e.came, e.ended
 	e.legacy, e.real = file.Signals()
 	e.cpuClock = e.chooseClock()

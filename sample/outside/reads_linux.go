@@ -4,7 +4,9 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/sample/sampler"
 	"github.com/seedwalk/seedwalk/sample/threads"
+	"github.com/seedwalk/seedwalk/stack/walk"
 )
 
 // renew makes later reads return current memory.
@@ -12,6 +14,22 @@ func (e *Engine) renew() {
 	if e.asked != nil {
 		e.asked.Renew()
 	}
+}
+
+// readRest reads the part of a stack above its copy. The kernel reports the stack pointer of a waiting thread
+// only.
+func (e *Engine) readRest(c *walk.Capture) sampler.Rest {
+	t := e.Tasks[c.TID]
+	if t == nil {
+		return sampler.NoRest
+	}
+	switch w, sp, _ := e.whereIs(t); {
+	case w == threads.Ended || !e.AddRest(c, sp):
+		return sampler.NoRest
+	case e.hasStayed != nil && e.hasStayed():
+		return sampler.RestSure
+	}
+	return sampler.RestRunning
 }
 
 // writeReads sends the counters of the memory reads that the probe served.

@@ -225,8 +225,11 @@ func (e *Engine) blocked(t *threads.Task, sp, ip uint64, before threads.Counters
 	if !ok || e.holdBlocked(t, &c) {
 		return
 	}
+	if c.Cut {
+		e.hasStayed = func() bool { return e.stayed(t, sp, ip, before) }
+	}
 	gap, needs, ok := e.Walk(&c)
-	if !ok {
+	if e.hasStayed = nil; !ok {
 		return
 	}
 	e.findObject(t)

@@ -12,7 +12,6 @@ import (
 	"github.com/seedwalk/seedwalk/sample/target"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/walk"
-	"github.com/seedwalk/seedwalk/unwind"
 )
 
 // Base walks and sends the captures of one process, from any source.
@@ -24,8 +23,9 @@ type Base struct {
 	Stream  *output
 	Living  func() bool // reports whether the process is still the one that was opened
 	Refresh func() bool // reads the mappings again if that is worthwhile
-	// ReadsRest reads the rest of a truncated stack; nil: it cannot be read.
-	ReadsRest func(c *walk.Capture) bool
+	// ReadsRest reads the rest of a truncated stack, or a part of it, by AddRest; nil: it cannot be read.
+	ReadsRest func(c *walk.Capture) Rest
+	rest      rest
 	Between   func() // handles records between rounds; nil: there are none
 
 	Period  int64 // of a sample, nanoseconds
@@ -50,7 +50,7 @@ const extraRoom = 1024
 
 func New(pid int, cfg Config, t *target.Process, to io.Writer) Base {
 	w := walk.New(t.Arch)
-	w.Unproven, w.Unloaded = t.Unproven, t.Unloaded
+	w.Unproven, w.Unloaded, w.DropsMiddle = t.Unproven, t.Unloaded, true
 	return Base{Config: cfg, PID: pid, Target: t, Walker: w, Stream: NewOutput(t, to), Alarm: alarm.New(),
 		Period: int64(1e9 / cfg.RateHz), began: time.Now(),
 		Syscalls: NewSyscalls(t.Arch, t.Mem)}
@@ -99,10 +99,8 @@ func (e *Base) Walk(c *walk.Capture) (gap merge.Gap, needs, ok bool) {
 	if gap != merge.GapNone && !needs && e.remapped() {
 		frames, gap, needs = e.walkOnce(c)
 	}
-	if end := c.Stack.Addr + uint64(len(c.Stack.Data)); gap == merge.GapTruncated && c.Cut &&
-		e.ReadsRest != nil && e.ReadsRest(c) {
-		frames, gap, needs = e.walkOnce(c)
-		doubtLater(frames, end)
+	if gap == merge.GapTruncated && c.Cut && e.ReadsRest != nil {
+		frames, gap, needs = e.walkRest(c, frames, needs)
 	}
 	if gap != merge.GapNone && !e.Ending && !e.Living() {
 		e.Stats.Late++ // the process has ended, and its memory with it
@@ -120,17 +118,6 @@ func (e *Base) Walk(c *walk.Capture) (gap merge.Gap, needs, ok bool) {
 		e.raw(c, frames, gap)
 	}
 	return gap, needs, true
-}
-
-// doubtLater marks the frames whose return addresses are above end. That memory was read after the sample.
-// Meanwhile, the thread may have made other calls. The part below end need not show that: the frames of a
-// recursion are the same for every caller.
-func doubtLater(frames []merge.Frame, end uint64) {
-	for i := range frames {
-		if f := &frames[i]; f.SP > end && f.Kind != unwind.KindGap {
-			f.Trust = f.Trust.Then(unwind.TrustLater)
-		}
-	}
 }
 
 func (e *Base) walkOnce(c *walk.Capture) ([]merge.Frame, merge.Gap, bool) {

@@ -20,6 +20,7 @@ type stats struct {
 	Late, Unreadable              uint64 // samples lost: the process has ended, the stack cannot be read
 	Uncopied                      uint64 // from rings: the kernel has not copied all of the stack
 	Foreign, Patched, Cut         uint64
+	RestsRead, RestsSkipped       uint64 // stacks with callers beyond the copy, or no time to read them
 	Both                          uint64 // on an alternate stack, with the thread's own stack below it
 	Handler                       wire.Histogram
 	Busy, Armed                   uint64   // processor time of armed threads, nanoseconds; their number
@@ -32,9 +33,12 @@ func (s *stats) Ended(samples uint64) {
 	}
 }
 
-// Write sends the distribution of samples over threads; alive are the counts of live threads.
+// Write sends the distribution of samples over threads, and the number of rests; alive are the counts of live
+// threads.
 func (s *stats) Write(w *wire.Writer, alive []uint64) {
 	s.Handler.Write(w, "probe_handler_ns")
+	w.Counter("probe_callers_read", s.RestsRead)
+	w.Counter("probe_callers_skipped", s.RestsSkipped)
 	n := append(alive, s.perThread...)
 	slices.Sort(n)
 	if len(n) > 0 {

@@ -1,7 +1,6 @@
 package stopped
 
 import (
-	"bytes"
 	"errors"
 	"time"
 
@@ -101,41 +100,15 @@ func (e *Stopper) hit(r *perfevent.Record) {
 		(gap == merge.GapTruncated || len(s.Stack.Data) > len(r.Stack)))
 }
 
-// Number of bytes that addRest reads.
-const (
-	restOverlap = 4 << 10 // of the copy's end, to compare, at most
-	restStack   = 1 << 20 // above the longest copy, at most
-)
-
-// readRest reads the part of a stack above the kernel's copy, at whose end a walk has just ended, from the
-// live process. It stops the thread meanwhile, because the thread may have moved since the sample.
-func (e *Stopper) readRest(c *walk.Capture) (ok bool) {
+// readRest stops the thread while it reads the part of a stack above the kernel's copy. The thread may have
+// moved since the sample.
+func (e *Stopper) readRest(c *walk.Capture) (read sampler.Rest) {
 	live.StopEach([]int{int(c.TID)}, func(_ int, r *context.Registers, _ live.Stood) {
-		ok = e.addRest(c, e.Walker.Regs.SP(), r.SP())
+		if e.AddRest(c, r.SP()) {
+			read = sampler.RestStopped
+		}
 	}, func(live.Stop) {})
-	return ok
-}
-
-// addRest appends the memory above c from a stopped thread whose stack pointer is sp. The rest belongs to c
-// only if the end of c is still part of the stack and unchanged: the last frame, at the given stack pointer,
-// and on x86-64 the return address to it. Otherwise addRest returns false and leaves c as it is.
-func (e *Stopper) addRest(c *walk.Capture, frame, sp uint64) bool {
-	const returnAddress = 8
-	copied := len(c.Stack.Data)
-	from := max(int(frame-returnAddress-c.Stack.Addr), copied-restOverlap)
-	if from < 0 || from >= copied || sp > c.Stack.Addr+uint64(from) {
-		return false
-	}
-	if e.rest == nil {
-		e.rest = make([]byte, perfevent.MaxStack+restStack)
-	}
-	n := from + e.Target.Mem.ReadSome(e.rest[from:], c.Stack.Addr+uint64(from))
-	if n <= copied || !bytes.Equal(e.rest[from:copied], c.Stack.Data[from:]) {
-		return false
-	}
-	copy(e.rest, c.Stack.Data[:from])
-	c.Stack.Data, c.Cut = e.rest[:n], n == len(e.rest)
-	return true
+	return read
 }
 
 // readThread reads the runtime's Thread if the runtime has replaced a return address on the stack of c.

@@ -36,7 +36,6 @@ type Stopper struct {
 
 	rings     *cpuring.Sampler // nil: threads are sampled when they are stopped
 	limited   bool             // some threads could not be added to the rings
-	rest      []byte           // a stack that exceeds the kernel's copy
 	sinceBoot int64            // added to a record's time to get Unix time, nanoseconds
 	ranBefore int64            // the process's clock when sampling began, -1 = unknown
 	accounted uint64           // processor time that has been sent
