@@ -117,6 +117,7 @@ func New(a context.Arch, mem live.Memory, loader *live.Loader, maps []live.Mappi
 // Over prepares to walk the threads of a process that is also being sampled.
 func Over(t *target.Process, w *walk.Walker) *Process { return &Process{target: t, walker: w} }
 
+// Set replaces the mappings.
 func (s *Process) Set(maps []live.Mapping) {
 	s.target.Set(maps)
 	s.walker.Unmanaged.SetTable(s.target.Table)

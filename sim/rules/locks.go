@@ -204,7 +204,7 @@ func refused() *Rule {
 		Name:   "unsafe",
 		Line:   "If the CLR answers UNSAFE, resume the target, wait, and try again.",
 		Text:   "The CLR cannot walk a target that owns its locks, for example because it is suspending other threads for a collection. The CLR then answers CORPROF_E_STACKSNAPSHOT_UNSAFE. Only the target can leave that state, and only if it runs. A retry while it is suspended never succeeds.",
-		Source: "Broman, problem 1a; seen: 74 of 74 such refusals stood in the collector's initiator",
+		Source: "Broman, problem 1a; seen: in 74 of 74 such refusals the target had started the collection",
 		Setup:  core22, Bounds: small(3), Wants: sched.StepLimit, Says: "",
 		Broken: func(w *sim.World) {
 			w.SpawnManaged("target", (*sim.Thread).Collect)

@@ -95,7 +95,7 @@ func (s *Story) markdown(b *strings.Builder, files map[string]string) {
 	}
 	fmt.Fprintf(b, "\n### %s, kept\n\n%s\n", r.Name, s.keptSummary())
 	if r.Idle {
-		b.WriteString("\nThis side cannot fail, whatever mistake the sampler makes: the forbidden step is not among its steps here.\nThe tests named above enforce the rule.\n")
+		b.WriteString("\nThe tests named above enforce the rule.\n")
 	}
 	if p := s.Passing; p != nil {
 		fmt.Fprintf(b, "\nOne of them, of %d steps: `seedwalk sim --scenario %s --kept --run %d --trace`\n",

@@ -80,7 +80,7 @@ func (s *Story) keptSummary() string {
 		return summary(bound, s.Kept)
 	}
 	if s.Rule.Idle {
-		return fmt.Sprintf("The sampler passes %s. These runs are not counted, because it cannot break the rule here.", Bounds(bound))
+		return fmt.Sprintf("The sampler passes %s. These runs are not counted: the sampler cannot break the rule here, because it never takes the forbidden step.", Bounds(bound))
 	}
 	return fmt.Sprintf("The sampler passes %s: %s orders, through %s different states. A sample was judged in %s of them, with %s distinct results. In %s of them %s. The fault %s of \"make mutate\" makes this side fail.",
 		Bounds(bound), Number(int(rep.Orders.All)), Number(rep.States), Number(int(rep.Orders.Judged)),

@@ -88,6 +88,7 @@ type Options struct {
 // Part is a part of the time, not set if Until is zero.
 type Part struct{ From, Until time.Time }
 
+// Set reports whether there is a part.
 func (p *Part) Set() bool { return !p.Until.IsZero() }
 
 // OfAgent reports whether the recording is one of several of a process, which their caller ends.
@@ -228,6 +229,7 @@ func (o *Options) noLibrary(system string, err error) *Refusal {
 		Remedy: "record .NET 9 or later, which needs none, and leave --mode out", Code: ExitRefused}
 }
 
+// Absolute returns the absolute path of a file. It does not change - and paths that cannot be resolved.
 func Absolute(path string) string {
 	if abs, err := filepath.Abs(path); path != "-" && err == nil {
 		return abs
