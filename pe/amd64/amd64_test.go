@@ -280,14 +280,14 @@ func TestChainDepth(t *testing.T) {
 
 func TestReasonsHaveNames(t *testing.T) {
 	seen := map[string]bool{}
-	for r := OK; r <= BadOrder; r++ {
+	for r := OK; r <= EpilogCodes; r++ {
 		if s := r.String(); s == "" || s == "reason?" || seen[s] {
 			t.Errorf("reason %d is called %q", r, s)
 		} else {
 			seen[s] = true
 		}
 	}
-	expect.Equal(t, len(reasons), int(BadOrder)+1, "names for %d reasons", BadOrder+1)
+	expect.Equal(t, len(reasons), int(EpilogCodes)+1, "names for %d reasons", EpilogCodes+1)
 }
 
 func TestLookupsAllocateNothing(t *testing.T) {

@@ -25,6 +25,7 @@ const (
 	BadFlags            // chained information with a handler
 	BadEpilog           // a version 2 epilog outside its function
 	BadOrder            // prolog offsets that go up, or past SizeOfProlog
+	EpilogCodes         // unsupported: a version 2 epilog that undoes more than pushes
 )
 
 var reasons = [...]string{"ok", "no entry", "bytes end too early",
@@ -33,7 +34,8 @@ var reasons = [...]string{"ok", "no entry", "bytes end too early",
 	"unsupported: version 3", "reserved unwind operation",
 	"operation info without meaning", "operand past CountOfCodes",
 	"frame register code without frame register", "chained and with handler",
-	"epilog outside its function", "prolog offsets out of order"}
+	"epilog outside its function", "prolog offsets out of order",
+	"unsupported: epilog that undoes more than pushes"}
 
 func (r Reason) String() string {
 	if int(r) < len(reasons) {
@@ -44,7 +46,7 @@ func (r Reason) String() string {
 
 // Unsupported reports whether the data is well formed but of a kind that is
 // not read.
-func (r Reason) Unsupported() bool { return r == Version3 }
+func (r Reason) Unsupported() bool { return r == Version3 || r == EpilogCodes }
 
 // Walkable reports whether a walk ignores the reason. Windows does not check these
 // either: ntdll.dll itself has prologs whose codes are out of order.

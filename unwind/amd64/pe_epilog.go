@@ -2,6 +2,7 @@ package amd64
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 
 	"github.com/seedwalk/seedwalk/context"
@@ -156,18 +157,14 @@ func (s *peStep) jumpsOut(fn peamd64.RuntimeFunction, info *peamd64.Info, target
 // runEpilog executes the rest of an epilog. It treats ret imm16 as ret: the bytes above the return address
 // belong to the caller.
 func (s *peStep) runEpilog(e *Epilog) unwind.Stop {
-	if e.popped {
-		if !s.need(e.Base) {
-			return unwind.Unreadable
-		}
+	switch {
+	case (e.popped || e.Moves) && !s.need(e.Base):
+		return unwind.Unreadable
+	case e.popped:
 		s.regs.RIP = s.regs.GPR[e.Base]
 		s.keep()
 		return unwind.StopNone
-	}
-	if e.Moves {
-		if !s.need(e.Base) {
-			return unwind.Unreadable
-		}
+	case e.Moves:
 		s.regs.GPR[context.RSP] = s.regs.GPR[e.Base] + e.Disp
 	}
 	for pops := e.pops; len(pops) != 0; {
@@ -204,7 +201,7 @@ func epilog2(fn peamd64.RuntimeFunction, info *peamd64.Info, pc uint32) (into ui
 
 // undoEpilog undoes the pushes that the executed bytes of an epilog have not undone yet. It pops in the order
 // of the codes: one byte per register, two for R8-R15, and one for flags (pushfq, removed by a pop). The
-// codes may be a parent's.
+// codes may be a parent's. It refuses other operations, whose bytes in an epilog are not known.
 func (s *peStep) undoEpilog(info peamd64.Info, into uint32) unwind.Stop {
 	codes, stop := s.pushes(&info)
 	if stop != unwind.StopNone {
@@ -221,25 +218,26 @@ func (s *peStep) undoEpilog(info peamd64.Info, into uint32) unwind.Stop {
 		done += 1 + uint32(reg>>3)
 		codes = codes[2:]
 	}
-	if c, ok := next(&info, &codes, peamd64.UWOP_ALLOC_SMALL); ok && c.Info == 0 && done >= into {
-		s.regs.GPR[context.RSP] += 8
+	if len(codes) >= 2 && codes[1] == byte(peamd64.UWOP_ALLOC_SMALL) { // of 8 bytes
+		if done >= into {
+			s.regs.GPR[context.RSP] += 8
+		}
+		codes = codes[2:]
 	}
-	if _, ok := next(&info, &codes, peamd64.UWOP_PUSH_MACHFRAME); ok {
+	machine := len(codes) >= 2 && codes[1]&^0x10 == byte(peamd64.UWOP_PUSH_MACHFRAME)
+	if machine {
+		codes = codes[2:]
+	}
+	_, why := info.Code(codes)
+	switch {
+	case len(codes) > 0:
+		return s.refuse(cmp.Or(why, peamd64.EpilogCodes))
+	case machine:
 		stop := s.machineFrame(0) // iretq takes no error code
 		s.keep()
 		return stop
 	}
 	return s.ret()
-}
-
-// next returns and removes the first of codes if it has operation op.
-func next(info *peamd64.Info, codes *[]byte, op peamd64.Op) (peamd64.Code, bool) {
-	c, why := info.Code(*codes)
-	if why != peamd64.OK || c.Op != op {
-		return c, false
-	}
-	*codes = (*codes)[c.Size():]
-	return c, true
 }
 
 // pushes returns the codes from the first push on, none if there is no push. They are info's or a parent's;

@@ -314,3 +314,29 @@ func TestPEEpilogVersion2More(t *testing.T) {
 	expect.True(t, stop == unwind.StopNone && res.Machine && regs.RIP == word(peRSP) &&
 		regs.GPR[context.RSP] == word(peRSP+24), "iretq: %v %+v", stop, res)
 }
+
+// TestPEEpilogVersion2Refused: the bytes of an epilog that undoes other operations are not known.
+func TestPEEpilogVersion2Refused(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		codes []byte
+		why   peamd64.Reason
+		stop  unwind.Stop
+	}{
+		{"pushes and flags", []byte{3, 0x30, 1, 2}, peamd64.OK, unwind.StopNone},
+		{"a larger allocation below a push", []byte{3, 0x30, 1, 0x12}, peamd64.EpilogCodes,
+			unwind.Unsupported},
+		{"a push below the flags", []byte{3, 0x30, 2, 2, 1, 0x50}, peamd64.EpilogCodes, unwind.Unsupported},
+		{"a saved register", []byte{3, 0x30, 1, 0x34, 4, 0}, peamd64.EpilogCodes, unwind.Unsupported},
+		{"a push below a machine frame", []byte{3, 0x30, 1, 0x0a, 0, 0x50}, peamd64.EpilogCodes,
+			unwind.Unsupported},
+		{"a reserved operation", []byte{3, 0x30, 1, 7}, peamd64.BadOpcode, unwind.BadInfo},
+		{"an operand past the count", []byte{3, 0x30, 1, 1}, peamd64.BadOperand, unwind.BadInfo},
+	} {
+		f := peImage(info(2, 0, 4, 0, append([]byte{3, 0x16, 0, 6}, c.codes...)...), nil)
+		regs := peRegs(peFn + peLen - 3)
+		res, stop := StepPE(f.AMD64(), unwind.Instruction(peFn+peLen-3), &regs, peMemory())
+		expect.True(t, stop == c.stop && res.Reason == c.why && res.Part == PEEpilog, "%s: %v, %v, part %v",
+			c.name, stop, res.Reason, res.Part)
+	}
+}
