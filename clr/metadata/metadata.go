@@ -276,10 +276,13 @@ func (m *Module) machine(owner int, method string) string {
 const global = "<Module>"
 
 // Type returns the name of a type, Namespace.Outer+Inner.
-func (m *Module) Type(rid int) string {
-	name := ""
+func (m *Module) Type(rid int) string { return m.nested(tableTypeDef, rid, m.enclosing) }
+
+// nested returns the name of a type in a table whose second and third columns have the name and the
+// namespace. outer returns the type that contains a nested one, 0 for other types.
+func (m *Module) nested(table, rid int, outer func(rid int) int) (name string) {
 	for range maxNested {
-		own := m.text(m.cell(tableTypeDef, rid, 1))
+		own := m.text(m.cell(table, rid, 1))
 		if own == "" {
 			return name
 		}
@@ -287,14 +290,14 @@ func (m *Module) Type(rid int) string {
 			own += "+" + name
 		}
 		name = own
-		outer := m.enclosing(rid)
-		if outer == 0 {
-			if space := m.text(m.cell(tableTypeDef, rid, 2)); space != "" {
+		in := outer(rid)
+		if in == 0 {
+			if space := m.text(m.cell(table, rid, 2)); space != "" {
 				return space + "." + name
 			}
 			return name
 		}
-		rid = outer
+		rid = in
 	}
 	return name
 }

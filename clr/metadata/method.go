@@ -230,26 +230,12 @@ func (s scope) Variable(ofMethod bool, n uint32) string {
 
 // reference returns the name of a type of another module.
 func (m *Module) reference(rid int) string {
-	name := ""
-	for range maxNested {
-		own := m.text(m.cell(tableTypeRef, rid, 1))
-		if own == "" {
-			return name
-		}
-		if name != "" {
-			own += "+" + name
-		}
-		name = own
+	return m.nested(tableTypeRef, rid, func(rid int) int {
 		if scope := m.cell(tableTypeRef, rid, 0); scope&3 == 3 { // a TypeRef: the outer one
-			rid = scope >> 2
-			continue
+			return scope >> 2
 		}
-		if space := m.text(m.cell(tableTypeRef, rid, 2)); space != "" {
-			return space + "." + name
-		}
-		break
-	}
-	return name
+		return 0
+	})
 }
 
 // Unshared returns type arguments without the runtime's Canonical, which occurs in code shared by all

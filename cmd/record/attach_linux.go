@@ -26,13 +26,6 @@ import (
 var clsid = [16]byte{0xc0, 0xa1, 0xed, 0x5e, 0xed, 0x5e, 0x1c, 0x4a, 0xa5, 0xee,
 	0xd5, 0xee, 0xd5, 0xee, 0xd0, 0x01}
 
-// Results of an attachment (corerror.h).
-const (
-	cancelled     = 0x80131375 // CORPROF_E_PROFILER_CANCEL_ACTIVATION: the probe's usual result
-	alreadyActive = 0x8013136a // CORPROF_E_PROFILER_ALREADY_ACTIVE
-	notYet        = 0x8013135b // CORPROF_E_NOT_YET_AVAILABLE: the runtime listens and is still starting
-)
-
 // attachLimit is how long the runtime may take to load the probe.
 const attachLimit = 20 * time.Second
 
@@ -193,10 +186,10 @@ func (r *run) notLoaded(answer diagnostics.HResult, known bool, err error) *opti
 	case refused != "":
 		return &options.Refusal{What: "the probe was loaded, but: " + refused, Where: where,
 			Remedy: "try again", Code: options.ExitRefused}
-	case known && uint32(answer) == cancelled:
+	case known && answer == diagnostics.Cancelled:
 		return &options.Refusal{What: "the probe was loaded and did not connect: another seedwalk records the process, or one of another version has recorded it", Where: where,
 			Remedy: "wait for the other to end, or restart the process", Code: options.ExitRefused}
-	case known && uint32(answer) == alreadyActive:
+	case known && answer == diagnostics.AlreadyActive:
 		return &options.Refusal{What: "another profiler is loaded in it", Where: where,
 			Remedy: "use seedwalk stack, which needs no profiler", Code: options.ExitRefused}
 	case err != nil:
@@ -248,9 +241,9 @@ func (r *run) load(client *diagnostics.Client) (answer diagnostics.HResult, know
 // retryLimit returns for how long a result of the runtime is worth a retry.
 func (r *run) retryLimit(answer diagnostics.HResult, known bool) time.Duration {
 	switch {
-	case known && uint32(answer) == notYet:
+	case known && answer == diagnostics.NotYetAvailable:
 		return startLimit
-	case known && r.opt.Reused && (uint32(answer) == alreadyActive || uint32(answer) == cancelled):
+	case known && r.opt.Reused && (answer == diagnostics.AlreadyActive || answer == diagnostics.Cancelled):
 		return detachLimit
 	}
 	return -1

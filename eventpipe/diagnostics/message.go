@@ -43,6 +43,13 @@ const (
 	UnknownMagic   HResult = 0x80131386
 )
 
+// HRESULTs of the command that loads a profiler.
+const (
+	NotYetAvailable HResult = 0x8013135b // the runtime is still starting
+	AlreadyActive   HResult = 0x8013136a // it has a profiler
+	Cancelled       HResult = 0x80131375 // the profiler ended its initialization: the probe's usual result
+)
+
 // Error returns the runtime's error.
 func (h HResult) Error() string {
 	switch h {

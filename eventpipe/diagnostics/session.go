@@ -97,22 +97,22 @@ func flag(v bool) uint8 {
 // filters of events.
 func encode5(cfg *Config) (p payload) {
 	p.u32(0) // streamed on this connection
-	p.u32(cfg.buffer())
-	p.u32(formatNettrace)
-	p.u64(cfg.Rundown)
-	p.u8(flag(!cfg.NoStacks))
-	p.providers(cfg.Providers, true)
+	p.config(cfg, true)
 	return p
 }
 
 // encode4: buffer, format, rundown, stacks, providers.
 func encode4(cfg *Config) (p payload) {
+	p.config(cfg, false)
+	return p
+}
+
+func (p *payload) config(cfg *Config, filter bool) {
 	p.u32(cfg.buffer())
 	p.u32(formatNettrace)
 	p.u64(cfg.Rundown)
 	p.u8(flag(!cfg.NoStacks))
-	p.providers(cfg.Providers, false)
-	return p
+	p.providers(cfg.Providers, filter)
 }
 
 // encode2: buffer, format, whether there is a rundown, providers.

@@ -334,13 +334,18 @@ func when(n string) string {
 func TestTableRows(t *testing.T) {
 	for i := range rowTests {
 		c := &rowTests[i]
-		for _, v := range vm.Variants() {
-			for _, a := range []image.Arch{image.AMD64, image.ARM64} {
-				if !has(t, c.row, v) || c.in != nil && !c.in(v) {
-					continue
-				}
-				t.Run(strings.Join([]string{c.row, c.name, v.String(), a.String()}, "/"),
-					func(t *testing.T) { c.test(t, v, a) })
+		in := func(v vm.Variant) bool { return has(t, c.row, v) && (c.in == nil || c.in(v)) }
+		everywhere(t, c.row+"/"+c.name, in, c.test)
+	}
+}
+
+// everywhere runs a test on both architectures of each variant that has what it tests.
+func everywhere(t *testing.T, name string, in func(vm.Variant) bool,
+	test func(*testing.T, vm.Variant, image.Arch)) {
+	for _, v := range vm.Variants() {
+		for _, a := range []image.Arch{image.AMD64, image.ARM64} {
+			if in(v) {
+				t.Run(name+"/"+v.String()+"/"+a.String(), func(t *testing.T) { test(t, v, a) })
 			}
 		}
 	}

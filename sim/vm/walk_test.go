@@ -314,15 +314,7 @@ func contextless(s *scene) string {
 func TestWalkRules(t *testing.T) {
 	for i := range walkTests {
 		c := &walkTests[i]
-		for _, v := range vm.Variants() {
-			for _, a := range []image.Arch{image.AMD64, image.ARM64} {
-				if !c.in(v) {
-					continue
-				}
-				t.Run(strings.Join([]string{c.rule, c.name, v.String(), a.String()}, "/"),
-					func(t *testing.T) { c.test(t, v, a) })
-			}
-		}
+		everywhere(t, c.rule+"/"+c.name, c.in, c.test)
 	}
 }
 
