@@ -17,6 +17,19 @@ import (
 //     any lower address.
 //   - The return address of an old frame is still the hijack stub. Only the Thread object shows that the
 //     hijack has ended.
+//
+// The second kind is most frequent on ARM64, where the unwind data of every method with a frame record use
+// only x29. Of 321 twins of "ip in other unmanaged code" in 1,200 worlds, 293 have the ip, the frame record,
+// and the caller of a true frame. Only their stack pointer is wrong: the other function has another frame
+// size. The CLR walks such a frame by x29, so the frames below it are true.
+//   - 145 are in methods that allocate stack memory at run time. Their stack pointer can have any distance
+//     from x29, so no observer can recognize the wrong one.
+//   - 148 are in methods that do not. Their unwind data show it: no epilog sets the stack pointer from x29.
+//     So the distance is fixed, and an observer could compare it. The product does not: no test on real ARM64
+//     code has shown yet that a frame has a fixed size if no epilog has this instruction.
+//   - The call before a return address is no evidence. A call of the simulator can call any function, like a
+//     call through a register. The target of a real direct call is no proof either: the function on the stack
+//     can have been reached by a tail call, a thunk, or a patch.
 
 // maxTwin bounds the frames of a stack.
 const maxTwin = 4096
