@@ -39,16 +39,39 @@ const (
 	RestSure                // the thread has not run since the copy
 )
 
-// walkRest continues a walk that has ended at the end of a truncated copy. The callers are doubtful unless
-// the rest is sure. If the thread may have run meanwhile, the rest is read and walked twice. The callers are
-// dropped unless both walks have the same frames.
-func (e *Base) walkRest(c *walk.Capture, frames []merge.Frame, needs bool) ([]merge.Frame, merge.Gap, bool) {
-	began, copied := time.Now(), c.Stack
+// endedAtCopy reports whether a walk may have ended because the copy ends before the stack. It sets c.Cut if
+// that is so: the kernel's copy ends before a page that is not resident, such as one of a large buffer that
+// has not been used yet, and does not report it. Code without unwind data is followed to its return, and the
+// return address may be above the copy.
+func (e *Base) endedAtCopy(c *walk.Capture, gap merge.Gap) bool {
+	if gap != merge.GapTruncated && gap != merge.GapUnreadable && gap != merge.GapNoInfo {
+		return false
+	}
+	end, sp := c.Stack.Addr+uint64(len(c.Stack.Data)), e.Walker.Regs.SP()
+	if !c.Cut && end != c.High && c.Stack.Addr <= sp && sp <= end {
+		var next [1]byte
+		c.Cut = e.Target.Mem.ReadAt(next[:], end)
+	}
+	return c.Cut
+}
+
+// walkRest continues a walk that has ended with a gap at the end of a truncated copy. The callers are
+// doubtful unless the rest is sure. If the thread may have run meanwhile, the rest is read and walked twice.
+// The callers are dropped unless both walks have the same frames.
+func (e *Base) walkRest(c *walk.Capture, frames []merge.Frame, gap merge.Gap,
+	needs bool) ([]merge.Frame, merge.Gap, bool) {
+	if gap == merge.GapUnreadable {
+		gap = merge.GapTruncated
+	}
+	began, copied, first := time.Now(), c.Stack, gap
 	if !e.rest.earn(began) {
 		e.Stats.RestsSkipped++
-		return frames, merge.GapTruncated, needs
+		return frames, gap, needs
 	}
 	frames, gap, needs, read := e.walkOn(c, frames, needs)
+	if read == NoRest {
+		gap = first
+	}
 	kept := complete(gap) || read == RestSure
 	if kept && read == RestRunning {
 		e.rest.frames = append(e.rest.frames[:0], frames...)

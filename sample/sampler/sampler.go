@@ -99,8 +99,8 @@ func (e *Base) Walk(c *walk.Capture) (gap merge.Gap, needs, ok bool) {
 	if gap != merge.GapNone && !needs && e.remapped() {
 		frames, gap, needs = e.walkOnce(c)
 	}
-	if gap == merge.GapTruncated && c.Cut && e.ReadsRest != nil {
-		frames, gap, needs = e.walkRest(c, frames, needs)
+	if e.ReadsRest != nil && e.endedAtCopy(c, gap) {
+		frames, gap, needs = e.walkRest(c, frames, gap, needs)
 	}
 	if gap != merge.GapNone && !e.Ending && !e.Living() {
 		e.Stats.Late++ // the process has ended, and its memory with it

@@ -17,25 +17,26 @@ import (
 	"github.com/seedwalk/seedwalk/sample/cpuring"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
 	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// bursts is testdata/bursts.c, which knows the exact processor time of its functions.
-type bursts struct {
+// program is a running program of testdata. bursts knows the exact processor time of its functions.
+type program struct {
 	cmd *exec.Cmd
 	in  io.Closer
 	out *bufio.Reader
 	exe string
 }
 
-func startBursts(t *testing.T) *bursts {
+func start(t *testing.T, name string) *program {
 	t.Helper()
 	gcc := needs.Command(t, "gcc")
-	b := &bursts{exe: filepath.Join(tempdir.New(t), "bursts")}
-	must.Run(t, exec.Command(gcc, "-O1", "-no-pie", "-pthread", "-o", b.exe, "testdata/bursts.c"))
+	b := &program{exe: filepath.Join(tempdir.New(t), name)}
+	must.Run(t, exec.Command(gcc, "-O1", "-no-pie", "-pthread", "-o", b.exe, "testdata/"+name+".c"))
 	b.cmd = exec.Command(b.exe)
 	in, err1 := b.cmd.StdinPipe()
 	out, err2 := b.cmd.StdoutPipe()
@@ -48,7 +49,7 @@ func startBursts(t *testing.T) *bursts {
 }
 
 // end ends the program, and returns the share of its time that burst_a took.
-func (b *bursts) end(t *testing.T) float64 {
+func (b *program) end(t *testing.T) float64 {
 	t.Helper()
 	b.in.Close()
 	var first, second float64
@@ -58,7 +59,7 @@ func (b *bursts) end(t *testing.T) float64 {
 }
 
 // symbols returns the address ranges of functions of the program.
-func (b *bursts) symbols(t *testing.T, names ...string) (ranges [][2]uint64) {
+func (b *program) symbols(t *testing.T, names ...string) (ranges [][2]uint64) {
 	t.Helper()
 	f := must.Get(elf.Open(b.exe))(t)
 	defer f.Close()
@@ -101,10 +102,9 @@ func readRecording(t *testing.T, b []byte) (out recording) {
 	}
 }
 
-// A program works in bursts that are as long as the sampling period. Its sampled shares of processor time
-// equal those of an exact clock in the program.
-func TestOutsideBursts(t *testing.T) {
-	b := startBursts(t)
+// needPerf skips a test where the kernel permits no perf events.
+func needPerf(t *testing.T, b *program) {
+	t.Helper()
 	if s, err := cpuring.New(cpuring.Config{PID: b.cmd.Process.Pid, Period: 1e6,
 		Stack: 1 << 12}); errors.Is(err, perfevent.ErrRefused) {
 		t.Skip("SKIPPED-CHECK: the kernel permits no perf events here, so their samples were not compared with an exact clock")
@@ -113,6 +113,13 @@ func TestOutsideBursts(t *testing.T) {
 	} else {
 		s.Close()
 	}
+}
+
+// A program works in bursts that are as long as the sampling period. Its sampled shares of processor time
+// equal those of an exact clock in the program.
+func TestOutsideBursts(t *testing.T) {
+	b := start(t, "bursts")
+	needPerf(t, b)
 	var sent bytes.Buffer
 	e := must.Get(New(b.cmd.Process.Pid, sampler.Config{RateHz: 1000, NoWall: true}, &sent))(t)
 	time.AfterFunc(4*time.Second, e.Stop)
@@ -158,4 +165,25 @@ func inRange(frames []wire.Frame, r [2]uint64) bool {
 		}
 	}
 	return false
+}
+
+// The kernel's copy of a stack ends before a page that does not exist yet. Stacks above such a page are read
+// from the process.
+func TestOutsideSparseStack(t *testing.T) {
+	b := start(t, "sparse")
+	needPerf(t, b)
+	var sent bytes.Buffer
+	e := must.Get(New(b.cmd.Process.Pid, sampler.Config{RateHz: 500, NoWall: true}, &sent))(t)
+	time.AfterFunc(2*time.Second, e.Stop)
+	e.Run()
+	got := readRecording(t, sent.Bytes())
+	work, whole := b.symbols(t, "work", "main"), 0.0
+	for _, s := range got.samples {
+		if hits := countHits([]*wire.Sample{s}, work[1:]); merge.Gap(s.Gap) == merge.GapNone {
+			whole += hits[0]
+		}
+	}
+	all := countHits(got.samples, work[:1])[0]
+	t.Logf("%.0f of %.0f samples in work are whole, %d without a place", whole, all, e.Stats.Uncopied)
+	expect.True(t, whole >= 20 && float64(e.Stats.Uncopied) <= whole/10, "%d dropped", e.Stats.Uncopied)
 }
