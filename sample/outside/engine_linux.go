@@ -243,7 +243,7 @@ func (e *Engine) sleep(d time.Duration) {
 func (e *Engine) open() error {
 	e.Base.Open()
 	if e.asked != nil {
-		e.Stream.Out.Note("the kernel does not let us read the program's memory: the probe in it does")
+		e.Stream.Out.Note("the kernel does not permit seedwalk to read the program's memory: the probe in the program reads it")
 	}
 	e.refresh()
 	return e.Stream.Push()

@@ -266,19 +266,21 @@ func (e *Engine) leaveSIGURG() bool {
 		e.real = 0
 	}
 	if e.legacy = 0; copies {
-		e.Stream.Out.Note("SIGURG is taken by the program, which may have got some of seedwalk's: the kernel copies stacks instead, at most 64 KB of each")
+		e.Stream.Out.Note(takesSignal + "the kernel copies stacks from now on")
 		return true
 	}
 	if e.replaceTimers(); e.cpuClock.ByTool() && clock != e.cpuClock {
 		e.random.begin()
 	}
-	note := "SIGURG is taken by the program: a real-time signal is used instead"
+	note := takesSignal + "a real-time signal is used from now on"
 	if e.cpuClock != clock {
 		note += ", and the " + string(e.cpuClock) + " clock"
 	}
-	e.Stream.Out.Note(note + "; the program may have got some of the signals")
+	e.Stream.Out.Note(note)
 	return true
 }
+
+const takesSignal = "the program handles SIGURG itself now, and may have got some of seedwalk's: "
 
 // replaceTimers ends the use of SIGURG, which the program takes: it closes the events, and marks the
 // threads with timers so that they get new ones.
