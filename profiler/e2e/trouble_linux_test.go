@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/seedwalk/seedwalk/sample/perfevent"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
@@ -157,7 +156,6 @@ func TestRecordOutside(t *testing.T) {
 	t.Log(r.stderr)
 	must.Equal(t, r.code, 0, "exit code")
 	c := newChecker(t)
-	c.copied = perfevent.MaxStack
 	c.recorded(t, r)
 	c.few(t, 0, 97)
 	p.truthDone()

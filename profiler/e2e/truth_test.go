@@ -106,7 +106,6 @@ type checker struct {
 	want        int            // samples
 	first, last uint64         // scenarios that must occur
 	whole       int            // one stack in this many may have a gap
-	copied      int            // bytes of a stack copied at the sample; 0 = all
 	met         map[string]int // how often each kind of stack was among those compared
 	table       map[uint64]*tally
 	total       int // samples
@@ -269,7 +268,7 @@ func (c *checker) judge(row *tally, s *raw.Sample, sh *shadow, ok bool) string {
 	}
 	row.checked++
 	got := c.chain(s)
-	if c.copied > 0 && len(s.Capture.Stack.Data) > c.copied { // the shadow was read later, with the rest
+	if readLater(s) { // and the shadow with it: at the sample, the thread may have been at another level
 		n := min(len(got), len(sh.entries))
 		got, sh.entries = got[:n], sh.entries[:n]
 	}
@@ -280,6 +279,11 @@ func (c *checker) judge(row *tally, s *raw.Sample, sh *shadow, ok bool) string {
 		c.meet(sh)
 	}
 	return why
+}
+
+// readLater reports whether callers of a stack were read after the sample.
+func readLater(s *raw.Sample) bool {
+	return slices.ContainsFunc(s.Frames, func(f merge.Frame) bool { return f.Trust == unwind.TrustLater })
 }
 
 func (c *checker) dump(s *raw.Sample) string {
