@@ -37,7 +37,9 @@ const (
 	mostNew    = 2  // threads that a process with Few may create in a second
 	// A thread is in step with the ticks if its samples represent less than 2/3 or more than 3/2 of its
 	// processor time. enoughTimed is how many samples must be expected: fewer may differ as much by chance.
+	// Less than a third is enough evidence from fewTimed expected samples on.
 	enoughTimed = 256
+	fewTimed    = 32
 	// barred is how long a thread gets no timer once a timer did not suit it.
 	barred = 5 * time.Minute
 )
@@ -126,10 +128,10 @@ func (t *Task) BarTimer(now time.Time) { t.barredTill, t.WaitsOften = now.Add(ba
 // inStep reports whether the work of a thread with a timer is in step with the ticks.
 func (t *Task) inStep(each int64) bool {
 	spent := t.Spent() - min(t.timedFrom, t.Spent())
-	if !t.Timed || spent < enoughTimed*uint64(each) {
-		return false
-	}
 	weighed := t.Weighed - min(t.weighedFrom, t.Weighed)
+	if !t.Timed || spent < enoughTimed*uint64(each) {
+		return t.Timed && spent >= fewTimed*uint64(each) && weighed*3 < spent
+	}
 	t.timedFrom, t.weighedFrom = t.Spent(), t.Weighed
 	return weighed*3 < spent*2 || weighed*2 > spent*3
 }

@@ -190,3 +190,22 @@ func TestNewWaits(t *testing.T) {
 		}
 	}
 }
+
+// A thread with a timer is in step with the ticks if its samples differ much from its processor time. If
+// there are hardly any, that shows soon.
+func TestInStep(t *testing.T) {
+	const each = 4_000_000
+	for _, c := range []struct {
+		name           string
+		spent, weighed uint64 // in expected samples
+		want           bool
+	}{
+		{"too soon", 31, 0, false}, {"none soon", 32, 0, true}, {"a third", 48, 16, false},
+		{"less than a third", 48, 15, true}, {"half", 255, 128, false}, {"half of many", 256, 128, true},
+		{"two thirds of many", 258, 172, false}, {"too many", 256, 385, true}, {"all", 300, 300, false},
+	} {
+		k := Task{Timed: true, Weighed: c.weighed * each}
+		k.Last.Cpu = c.spent * each
+		expect.Equal(t, k.inStep(each), c.want, c.name)
+	}
+}
