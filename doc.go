@@ -9,7 +9,7 @@
 //
 // # Packages by task
 //
-// Paths are below github.com/seedwalk/seedwalk.
+// All paths begin with github.com/seedwalk/seedwalk/.
 //
 //   - Unwind data of an image: pe (its AMD64 and ARM64 tables), elf, and cfi.
 //   - Native frames of a stopped thread: its registers in any layout (context), its stack (context/memory),
@@ -40,6 +40,6 @@
 // unwind/walker, stack/seed, stack/merge, the C interface of capi, and the JSON of docs/json.md. Each change
 // of these has an entry in CHANGELOG.md that says what to write instead.
 //
-// Not stable: everything else may change in any release. The probe, the profiler, and the tool must be of
-// the same release.
+// Everything else is not stable: it may change in any release. Use the probe, the profiler, and the tool of
+// one release together.
 package seedwalk

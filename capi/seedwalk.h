@@ -152,10 +152,10 @@ enum {
 
 /* Whether the registers of a walk's end may seed DoStackSnapshot (seed.Verdict). This is for Windows: on
  * Linux, the CLR ignores the seed of a thread that SuspendRuntime has stopped.
- * On Windows, seedwalk_walk reads the code before the seed's ip. Without a call there, the seed is unsafe. So
- * the verdict is valid only for the code of now: of a walk after the sample, it may be unsafe because the code
- * was freed. With SEEDWALK_OTHER_PROCESS, seedwalk_walk cannot read that code: pass a seed to the CLR only
- * after a check of your own that a call precedes its ip. */
+ * On Windows, seedwalk_walk reads the code before the seed's ip. Without a call there, the seed is unsafe. If
+ * you walk long after the sample, the runtime may have freed that code, and the seed is then unsafe too. With
+ * SEEDWALK_OTHER_PROCESS, seedwalk_walk cannot read the code. Check yourself that a call precedes the seed's
+ * ip before you pass it to the CLR. */
 enum {
 	SEEDWALK_SEED_NOT_NEEDED,    /* the interrupted ip is managed: DoStackSnapshot needs no seed */
 	SEEDWALK_SEED_FOUND,         /* usable */

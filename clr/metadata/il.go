@@ -32,7 +32,7 @@ const (
 	opPrefix   = 0xfe // the opcode is in the next byte
 )
 
-// operands holds the sizes of the operands of opcodes that have some. Opcodes of two bytes begin at 256.
+// operands holds the size of each opcode's operand, in bytes. Opcodes of two bytes begin at 256.
 var operands = func() (size [512]byte) {
 	set := func(n byte, first, last int) {
 		for op := first; op <= last; op++ {
@@ -95,7 +95,8 @@ func (m *Module) Calls(il []byte, name string) bool {
 	return false
 }
 
-// called returns the name of the method of a token in IL, "" if there is none.
+// called returns the name of the method that a token in IL refers to. It returns "" if the token refers to no
+// method.
 func (m *Module) called(token uint32) string {
 	rid := int(token & 0xffffff)
 	switch token >> 24 {

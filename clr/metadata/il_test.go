@@ -31,7 +31,7 @@ func TestIL(t *testing.T) {
 	}
 }
 
-// Calls of IL are found behind operands of every kind, and operands that look like calls are none.
+// Calls finds a call after operands of every kind. It takes no part of an operand for a call.
 func TestCalls(t *testing.T) {
 	m := must.Get(Parse(sample()))(t) // method 3 is Run, 4 is Deep
 	for _, c := range []struct {

@@ -6,7 +6,8 @@ import (
 	"github.com/seedwalk/seedwalk/clr/metadata"
 )
 
-// Calls reports whether the IL of a MethodDesc's method calls a method named callee, as Called returns it.
+// Calls reports whether a method calls another one, by its IL. desc is the address of the calling method's
+// MethodDesc. callee is the other method's name, as Called returns it.
 func (n *Names) Calls(desc uint64, callee string) bool {
 	im, rid, _ := n.row(desc)
 	if im == nil || im.md == nil || im.head == nil || callee == "" {

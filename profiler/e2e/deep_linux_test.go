@@ -16,8 +16,8 @@ func deepKind(n, descent int) string {
 		uint32(descent)<<20)*2654435761>>27&3]
 }
 
-// deepJudge compares the frames of one stack, from Deep.Root to the leaf or the first gap, with the program's
-// descents. It returns the number of levels, or -1 if no descent has these frames.
+// deepJudge looks for a descent of the program that has the frames of one stack. It compares them from
+// Deep.Root to the leaf, or to the first gap. It returns the number of levels, or -1 if no descent has them.
 func deepJudge(names []string, levels int) int {
 	var kinds []string
 	for i, name := range names[:len(names)-1] {

@@ -22,7 +22,7 @@ static struct {
 	int64_t nanos, calls;
 } slots[SLOTS];
 
-static int64_t empty; /* the time of a measurement of nothing, in nanoseconds */
+static int64_t empty; /* the time that a measurement itself takes, in nanoseconds */
 
 static int64_t nanos(clockid_t clock)
 {
@@ -45,8 +45,7 @@ void exact_add(int slot, int64_t begin)
 	__atomic_fetch_add(&slots[slot].calls, 1, __ATOMIC_RELAXED);
 }
 
-/* Sets the time of a measurement of nothing. It is in every measurement, but in no method: half a
- * microsecond, a tenth of the shortest method. */
+/* Sets the time that a measurement itself takes, about half a microsecond. exact_report subtracts it. */
 void exact_empty(int64_t time) { empty = time; }
 
 void exact_name(int slot, const char *name) { snprintf(slots[slot].name, sizeof slots[slot].name, "%s", name); }

@@ -41,7 +41,7 @@ const (
 	manyMissing = 10_000_000
 )
 
-// rounding is less than a time in nanoseconds that the summary mentions: shares are rounded to whole ones.
+// The summary does not mention times below rounding, in nanoseconds. They come from rounded shares.
 const rounding = 1000
 
 // coverage is the share of processor time that is in the profile, in percent; 100 if there is no time.

@@ -51,7 +51,7 @@ func (w *Watch) IsOpen() bool { return w.watch != nil }
 // BirthOf returns the birth of a thread with copies, which may have ended, or nil.
 func (w *Watch) BirthOf(tid uint32) *cpuring.Birth { return w.rings.BirthOf(tid) }
 
-// forked is the birth of a thread that may have ended.
+// forked is a stored birth. Its thread may have ended.
 type forked struct {
 	perfevent.Record
 	copies  *cpuring.Birth // nil: none
@@ -74,7 +74,7 @@ func (w *Watch) pending(tid uint32) *forked {
 // mostWatching bounds the descriptors of a watch, which needs one for each thread and CPU.
 const mostWatching = 4096
 
-// Begin gives a thread that the table adds what is known of its birth.
+// Begin copies what is known of a thread's birth into its Task, when the table adds the thread.
 func (w *Watch) Begin(t *threads.Task) {
 	if f := w.pending(t.TID); f != nil {
 		t.Birth, t.Weighed, t.Name = f.copies, f.weighed, f.name

@@ -24,7 +24,8 @@ type Config struct {
 	File      Shared                   // Windows: the shared section, nil if no events are wanted
 }
 
-// SlowPeriod is a sample's period in nanoseconds from which on the engine may be late for what it samples.
+// SlowPeriod is a sampling period in nanoseconds. If the period is as long or longer, the engine wakes up
+// less often, and may be late for a thread.
 const SlowPeriod = 2e7
 
 // Shared is a *probe.File.

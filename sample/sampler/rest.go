@@ -15,7 +15,7 @@ import (
 type rest struct {
 	stack   []byte        // a copy with the memory above it
 	credit  time.Duration // how long walks with rests may still take
-	updated time.Time     // when credit was
+	updated time.Time     // when credit was last computed
 	frames  []merge.Frame // of the first of two walks
 }
 
@@ -99,8 +99,9 @@ func complete(gap merge.Gap) bool {
 	return gap == merge.GapNone || gap == merge.GapLimit || gap == merge.GapTruncated
 }
 
-// walkOn reads memory above a truncated copy and walks again, until the walk ends otherwise. It returns the
-// results of the last walk, and the least that is known about the parts that were read.
+// walkOn reads more memory above a truncated copy and walks the whole stack again. It repeats this while the
+// walk reaches the end of what was read. It returns the results of the last walk, and the worst Rest of the
+// parts that were read.
 func (e *Base) walkOn(c *walk.Capture, frames []merge.Frame, needs bool) (_ []merge.Frame, gap merge.Gap,
 	_ bool, least Rest) {
 	gap = merge.GapTruncated

@@ -23,7 +23,7 @@ type Base struct {
 	Stream  *output
 	Living  func() bool // reports whether the process is still the one that was opened
 	Refresh func() bool // reads the mappings again if that is worthwhile
-	// ReadsRest reads the rest of a truncated stack, or a part of it, by AddRest; nil: it cannot be read.
+	// ReadsRest adds the rest of a truncated stack, or a part of it, by AddRest. If nil, no rest is read.
 	ReadsRest func(c *walk.Capture) Rest
 	rest      rest
 	Between   func() // handles records between rounds; nil: there are none

@@ -28,7 +28,7 @@ type Methods interface {
 	// method's name.
 	Method(f *merge.Frame) (id uint32, kind unwind.Kind)
 	// Inlined returns the methods that are inlined in a managed frame, the innermost one first. callee is the
-	// managed frame that it calls; nil if there is none.
+	// managed frame that f calls, or nil if f calls native code or is the leaf.
 	Inlined(f, callee *merge.Frame) []Inlined
 }
 

@@ -37,7 +37,7 @@ const (
 	mostNew    = 2  // threads that a process with Few may create in a second
 	// A thread is in step with the ticks if its samples represent less than 2/3 or more than 3/2 of its
 	// processor time. enoughTimed is how many samples must be expected: fewer may differ as much by chance.
-	// Less than a third is enough evidence from fewTimed expected samples on.
+	// From fewTimed on, it is also in step if its samples represent less than a third.
 	enoughTimed = 256
 	fewTimed    = 32
 	// barred is how long a thread gets no timer once a timer did not suit it.

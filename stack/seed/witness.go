@@ -107,7 +107,7 @@ func followsCall(a context.Arch, m *module.Module, ra uint64) bool {
 	return len(b) < nearcall.Longest || endsInCall(a, b)
 }
 
-// endsInCall reports whether code can end in a call.
+// endsInCall reports whether the last bytes of code can be a call instruction.
 func endsInCall(a context.Arch, code []byte) bool {
 	if a == context.ArchARM64 {
 		return nearcall.ARM64(code)

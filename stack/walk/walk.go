@@ -56,8 +56,8 @@ type Walker struct {
 	Unproven, Unloaded, Missing func(ip uint64) bool
 	Visit                       visit // called at each managed frame; may be nil
 	MaxFrames                   int   // of a stack; New sets it to 32,768
-	// DropsMiddle makes the walk of a stack with more than MaxFrames go on to the outermost caller. The
-	// result has a gap in place of the frames in the middle.
+	// DropsMiddle keeps the outermost callers of a stack with more than MaxFrames. Frames in the middle are
+	// dropped, and a gap takes their place. Without DropsMiddle, the walk ends after MaxFrames.
 	DropsMiddle bool
 
 	restore   memory.Range          // see SetStubs
@@ -145,7 +145,7 @@ func (w *Walker) Walk(c *Capture) (frames []merge.Frame, gap merge.Gap, needs bo
 	}
 }
 
-// whole returns why a stack that was walked to its end is incomplete.
+// whole returns the gap of a stack that was walked to its end: GapLimit if frames were dropped.
 func (w *Walker) whole() merge.Gap {
 	if w.dropped > 0 {
 		return merge.GapLimit

@@ -16,7 +16,7 @@ import "encoding/binary"
 // Longest is how many bytes before an address are read.
 const Longest = 7
 
-// RelativeSize is the size of E8 rel32, in bytes.
+// RelativeSize is the size in bytes of a relative call: opcode E8 and a distance of four bytes.
 const RelativeSize = 5
 
 // AMD64 reports whether x86-64 code ends in a near call: E8 rel32, or FF /2 with any operand. code is the

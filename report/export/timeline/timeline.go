@@ -2,7 +2,8 @@
 //
 // Sources: none.
 //
-// Glossary. The *interval* of a sample ends when the sample was taken. A *span* is a part of an interval.
+// Glossary. The *interval* of a sample is the time that the sample represents. It ends when the sample was
+// taken. A *span* is a part of an interval.
 //
 // Strategy. A sampler may find out later what a thread did in an interval that has samples of its own: a
 // thread that waited for a processor has a long sample after short ones. The later sample then gets the time

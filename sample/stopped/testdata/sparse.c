@@ -1,4 +1,5 @@
-// sparse works below a large buffer of which one byte is used: the stack has pages that do not exist yet.
+// The function sparse has a large buffer, uses one byte of it, and calls work. So the kernel has not yet
+// created the pages of the stack that hold the rest of the buffer.
 #include <stdio.h>
 #include <unistd.h>
 
