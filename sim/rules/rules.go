@@ -1,20 +1,20 @@
-// Package rules holds the rules of asynchronous stack walking as worlds: each
-// deadlocks, faults or lies where the rule is broken, and never where it is
-// kept.
+// Package rules holds the rules of asynchronous stack walking as worlds. A world
+// deadlocks, faults, or gives a wrong stack if its sampler breaks the rule. It
+// never does so if the sampler keeps the rule.
 //
 // Sources: David Broman, "Profiler stack walking: basics and beyond"; the
 // remarks on ICorProfilerInfo2::DoStackSnapshot in Microsoft's reference;
 // dotnet/runtime docs/design/coreclr/botr/profilability.md; runs on real CLRs.
 //
-// Glossary. *Broken* is a sampler written for the rule, that breaks it. *Kept*
-// is the product's own, package snapshot, in the same process.
+// Glossary. *Broken* is a sampler that was written to break the rule. *Kept* is
+// the product's sampler, package snapshot, in the same process.
 //
-// Known gaps: a rule is as good as its world: what a real CLR does otherwise than
-// package vm is not seen, and is looked for by package conform.
+// Known gaps: the worlds do not show where a real CLR differs from package vm.
+// Package conform looks for these differences.
 //
-// Strategy: one file a family of rules, one value a rule; All lists them. The
-// explorer runs both sides; `seedwalk sim` tells their stories, and docs/rules.md
-// is written from them.
+// Strategy: each family of rules has a file, and each rule is one value. All
+// lists them. The explorer runs both sides. `seedwalk sim` and docs/rules.md show
+// what it found.
 package rules
 
 import (

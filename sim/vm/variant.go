@@ -1,5 +1,5 @@
-// Package vm is the simulated CLR: what the profiling API does of the real
-// ones, as far as asynchronous stack walks can see it.
+// Package vm is the simulated CLR. It does what the profiling API of real CLRs
+// does, as far as asynchronous stack walks can see it.
 //
 // Sources: dotnet/coreclr v2.2.2 and dotnet/runtime, src/vm (src/coreclr/vm)
 // proftoeeinterfaceimpl.cpp, stackwalk.cpp, threadsuspend.cpp, excep.cpp; the
@@ -12,10 +12,10 @@
 // the list of records by which the CLR finds managed frames below unmanaged
 // ones. A *marker* is the callback with FunctionID 0.
 //
-// Strategy. What DoStackSnapshot decides is a table, Table, evaluated from the
-// top; its walk follows rows of package image and the Frame chain, never the
-// readers of seedwalk. Whatever the real one can wait for or be interrupted at
-// is a scheduling point.
+// Strategy. Table holds the decisions of DoStackSnapshot; the first row that
+// fits decides. The walk uses the rows of package image and the Frame chain, and
+// never seedwalk's readers. Each place where the real CLR can wait or be
+// interrupted is a scheduling point.
 //
 // Known gaps: x86; detaching is a flag; edit-and-continue, debugger filter
 // contexts and COM are not modelled.

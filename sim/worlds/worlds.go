@@ -1,6 +1,6 @@
-// Package worlds makes random large worlds of package sim from a number: every
-// CLR variant, both architectures, functions of random shapes, threads that do
-// random nested things while the product's sampler looks at them.
+// Package worlds makes large random worlds of package sim from a number. They have
+// every CLR variant, both architectures, and functions of random shapes. Their
+// threads do random nested things while the product's sampler looks at them.
 //
 // Sources: those of packages sim and vm.
 //
@@ -9,11 +9,11 @@
 // dynamic or hidden method between reported ones, which the CLR does not report by
 // contract.
 //
-// Strategy. Every merged stack, verdict and seed is held against the truth by
-// package sim; what is wrong is a fault of the world, which names its run. What
-// the samples were is counted and printed as a table, so that a world in which
-// nothing happens is seen. Damage (damage.go) is put on what the sampler
-// captured, to see what bad seeds do.
+// Strategy. Package sim compares every merged stack, verdict, and seed with the
+// truth. A difference is a fault of the world, which names its run. The samples
+// are counted by kind and printed as a table, which shows a world in which nothing
+// happens. Damage (damage.go) changes what the sampler captured, to see what bad
+// seeds do.
 //
 // Known gaps: programs take locks in one order only, and never wait for a collection while
 // they hold one. So no world has a deadlock of the application itself. No native thread that

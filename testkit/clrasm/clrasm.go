@@ -4,12 +4,11 @@
 // Sources: ECMA-335, 6th edition, partition II, sections 22 to 24; Portable PDB v1.0
 // (dotnet/runtime docs/design/specs/PortablePdb-Metadata.md).
 //
-// Glossary. A *row* is a table's; columns of heaps and tables have 16 bits here.
+// Strategy. The caller gives the rows in the order of the tables, and they are written as
+// they are. A table that the format wants sorted must be sorted by the caller.
 //
-// Strategy. Rows are given in the tables' order and written as they are: sorted tables
-// must be sorted by who calls.
-//
-// Known gaps: heaps and tables of less than 65,536 bytes and rows.
+// Known gaps: indexes have 16 bits. So a heap has fewer than 65,536 bytes, and a table
+// fewer than 65,536 rows.
 package clrasm
 
 import (

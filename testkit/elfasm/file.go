@@ -5,12 +5,12 @@
 // Sources: the ELF gABI, chapters 4 and 5; DWARF 5, section 6.4; the LSB's
 // .eh_frame.
 //
-// Strategy. Sections' bodies stand in the order they are given, at multiples of
-// 16 or where a section says, behind the header and the program headers; names
-// and section headers are last.
+// Strategy. A file is the header, the program headers, the sections' bodies in
+// the order given, the names, and the section headers. A body begins at a multiple
+// of 16, or where its section says.
 //
-// Known gaps: 64-bit, little-endian. Call frame information is well formed here:
-// what is damaged field by field is written by the reader's own tests.
+// Known gaps: 64-bit and little-endian only. The call frame information is always
+// well formed. The reader's own tests write the damaged kinds.
 package elfasm
 
 import (

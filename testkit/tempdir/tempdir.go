@@ -1,7 +1,7 @@
-// Package tempdir gives tests a directory of their own that can be taken away
-// under Wine 8 too. There the removal that testing makes fails: Go asks for
-// FileDispositionInformationEx, and Wine's answer (STATUS_NOT_IMPLEMENTED) is
-// none of those after which Go asks in the old way.
+// Package tempdir gives tests a directory of their own that can be removed under
+// Wine 8 too. The removal by package testing fails there. Go asks for
+// FileDispositionInformationEx, and Wine answers STATUS_NOT_IMPLEMENTED. Go does not
+// try the older request after that answer.
 package tempdir
 
 import (
