@@ -129,8 +129,8 @@ explore: ## the C of the probe and the profiler under every order and every memo
 	@$(GO) test -count=1 -v -timeout 60m -run 'TestWorlds|TestOrders|TestLitmus' ./sim/native -explore
 	@$(GO) test -count=1 -v -timeout 60m -run 'TestKept|TestWhole' ./sim/rules -explore
 
-mutate: ## put faults into the code, one by one, and show which test catches each
-	@$(GO) run ./testkit/tools/mutate
+mutate: ## change the code at random places, one by one, and show what no test notices (MUTATE="-packages cfi -n 30 -seed 1")
+	@$(GO) run ./testkit/tools/mutate $(MUTATE)
 
 test-windows: runtime windows ## minutes of real Windows runtimes, by Wine: threads of all kinds, threads that churn
 	@$(GO) test -count=1 -v -timeout 60m -run Windows ./profiler/e2e -windows-judged 6000

@@ -78,9 +78,8 @@ var keeps = map[string]keep{
 
 // hazard describes the danger that makes a rule necessary.
 type hazard struct {
-	text     string
-	met      func(c *sim.Counts) bool // reports whether a run met the danger
-	mutation string                   // fault of make mutate that breaks the kept side
+	text string
+	met  func(c *sim.Counts) bool // reports whether a run met the danger
 }
 
 // answered reports whether the CLR gave an answer.
@@ -91,26 +90,26 @@ func answered(hr clr.HRESULT) func(c *sim.Counts) bool {
 // hazards is by rule, for each that is not idle.
 var hazards = map[string]hazard{
 	"unsafe": {"the CLR answers UNSAFE",
-		answered(clr.CORPROF_E_STACKSNAPSHOT_UNSAFE), "thread-asks-in-window"},
+		answered(clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)},
 	"snapshot-lock": {"a sampled thread is in the loader",
-		func(c *sim.Counts) bool { return c.Loading+c.Rescues > 0 }, "thread-asks-in-window"},
+		func(c *sim.Counts) bool { return c.Loading+c.Rescues > 0 }},
 	"thread-destroyed": {"a thread ends while it is walked",
-		func(c *sim.Counts) bool { return c.Waited > 0 }, "thread-no-claim"},
+		func(c *sim.Counts) bool { return c.Waited > 0 }},
 	"resume-twice": {"another profiler has suspended the thread too",
-		func(c *sim.Counts) bool { return c.Shared > 0 }, "thread-resume-twice"},
-	"collector-wait": {"the CLR answers E_FAIL", answered(clr.E_FAIL), "thread-asks-in-window"},
+		func(c *sim.Counts) bool { return c.Shared > 0 }},
+	"collector-wait": {"the CLR answers E_FAIL", answered(clr.E_FAIL)},
 	"priming": {"the suspended thread owns the lock of the first call",
-		func(c *sim.Counts) bool { return c.Owners > 0 }, "thread-first-call-suspended"},
+		func(c *sim.Counts) bool { return c.Owners > 0 }},
 	"adjusted-seed": {"a seed is given",
-		func(c *sim.Counts) bool { return c.Seeded > 0 }, "seed-adjusted"},
+		func(c *sim.Counts) bool { return c.Seeded > 0 }},
 	"hijacked-return": {"a return address is hijacked",
-		func(c *sim.Counts) bool { return c.Hijacked > 0 }, "merge-marker-again"},
+		func(c *sim.Counts) bool { return c.Hijacked > 0 }},
 	"redirected-target": {"the CLR calls a captured method unmanaged",
-		func(c *sim.Counts) bool { return c.Again > 0 }, "redirect-unseen"},
+		func(c *sim.Counts) bool { return c.Again > 0 }},
 	"held-in-handler": {"the copied thread owns the lock of the walk",
-		func(c *sim.Counts) bool { return c.Owners > 0 }, "round-no-await"},
+		func(c *sim.Counts) bool { return c.Owners > 0 }},
 	"resume-runtime": {"a walk fails while the runtime is suspended",
-		func(c *sim.Counts) bool { return c.Results[clr.S_OK] < c.Snapshots }, "round-no-resume"},
+		func(c *sim.Counts) bool { return c.Results[clr.S_OK] < c.Snapshots }},
 }
 
 // TextRule is a rule that no world of this package shows: it is about values or locks that the model

@@ -39,11 +39,9 @@ type Rule struct {
 	// no step on that side that does what the rule forbids.
 	Idle bool
 	// Hazard is what makes the rule necessary. Met reports whether a kept run met it. A run that did
-	// not proves nothing about the rule. Mutation is the fault of make mutate that breaks the kept
-	// side. All are empty for an idle rule.
-	Hazard   string
-	Met      func(c *sim.Counts) bool
-	Mutation string
+	// not proves nothing about the rule. Both are empty for an idle rule.
+	Hazard string
+	Met    func(c *sim.Counts) bool
 	// Locks are what the rule can be about, where it has a parameter: With is the rule
 	// for one of them. Nil: it has none.
 	Locks []Lock
@@ -70,7 +68,7 @@ func All() []*Rule {
 		k := keeps[r.Name]
 		z := hazards[r.Name]
 		r.Enforced, r.Provoked, r.Idle = k.enforced, k.provoked, k.idle
-		r.Hazard, r.Met, r.Mutation = z.text, z.met, z.mutation
+		r.Hazard, r.Met = z.text, z.met
 		for i := range r.Locks {
 			l := &r.Locks[i]
 			l.Enforced, l.Provoked = keeps[l.Name].enforced, keeps[l.Name].provoked

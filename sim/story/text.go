@@ -82,9 +82,9 @@ func (s *Story) keptSummary() string {
 	if s.Rule.Idle {
 		return fmt.Sprintf("The sampler passes %s. These runs are not counted: the sampler cannot break the rule here, because it never takes the forbidden step.", Bounds(bound))
 	}
-	return fmt.Sprintf("The sampler passes %s: %s orders, through %s different states. A sample was judged in %s of them, with %s distinct results. In %s of them %s. The fault %s of \"make mutate\" makes this side fail.",
+	return fmt.Sprintf("The sampler passes %s: %s orders, through %s different states. A sample was judged in %s of them, with %s distinct results. In %s of them %s.",
 		Bounds(bound), Number(int(rep.Orders.All)), Number(rep.States), Number(int(rep.Orders.Judged)),
-		Number(len(rep.Results)), Number(int(rep.Orders.Met)), s.Rule.Hazard, s.Rule.Mutation)
+		Number(len(rep.Results)), Number(int(rep.Orders.Met)), s.Rule.Hazard)
 }
 
 // counts lists the numbers of runs that did not end well, by how they ended.

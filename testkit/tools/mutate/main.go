@@ -1,111 +1,139 @@
-// Command mutate (`make mutate`) puts deliberate faults into seedwalk's sources, one by one,
-// and shows which test catches each. The faults are in the code of snapshots, seeds, and
-// merging, in the unwinder, and in its readers (elf, cfi, pe). Others are in the probe, in
-// profiler/host, in capi, and in the engine (sample/outside, sample/sampler).
+// Command mutate (`make mutate`) changes seedwalk's sources at random places, one at a time, and
+// shows which changes no test notices.
 //
-// Sources: the rules of package sim/rules warn of some of these faults. The others make a
-// condition of these packages wrong.
+// Sources: mutation testing as in R. A. DeMillo, R. J. Lipton, F. G. Sayward, "Hints on Test Data
+// Selection" (1978). The operators are the usual ones of imperative languages.
 //
-// Glossary. A *fault* is a change of a few words in one file. It is *caught* if a
-// test fails that passes without it; one that no test notices *survives*. A
-// *step* is a run of some of the tests.
+// Glossary. An *operator* is a kind of change, such as a negated condition. A *mutant* is the source
+// with one change. It is *caught* if a test fails that passes without the change. A mutant that no test
+// notices *survives*. An *equivalent* mutant behaves like the source, so no test can catch it.
 //
-// Strategy. The tree is never touched. A fault is put into a copy of the tree, so that tests
-// which compile C or read sources see the fault too. Every step first runs once without a
-// fault, and must pass. Its time bounds the runs with a fault, so a fault that makes the tests
-// hang counts as caught. For each fault, the steps run from the cheapest to the dearest until
-// one fails. The words that a fault replaces must occur exactly once in the file, and the
-// result must compile. Otherwise the command fails, because the list no longer fits the code.
+// Strategy. For Go, the operators read the syntax tree, and go/types checks each mutant before it runs.
+// For C, they are regular expressions on lines. Tests read sources and compile C, so each mutant is written
+// into a copy of the tree, and the tree itself is never touched. All tests first run once without a change,
+// and must pass. Their time bounds the runs of mutants: a mutant that makes the tests hang is caught.
+// The same seed and the same sources give the same mutants.
 //
-// Known gaps: no fault is in package clr/contract, because simulated CLRs use the rows of
-// package image instead.
+// Known gaps: equivalent mutants count as survivors. A person must judge each. In C, a change in code
+// that the tests do not compile survives too.
 //
-// The file testdata/caught.txt has a row for each fault that was tried: the test that caught it, or why it
-// survives. There, "open" means that a test is missing. -list prints the rows, -keep updates them.
-//
-//	go run ./testkit/tools/mutate [-only NAME] [-by "PACKAGE FLAG ..."] [-list] [-keep] [-jobs N]
+//	go run ./testkit/tools/mutate [-packages LIST] [-n N] [-seed N] [-jobs N]
 package main
 
 import (
 	"context"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/signal"
-	"regexp"
+	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/moduleroot"
 )
 
+// dependents are the tests of a package that are in other packages: arguments of go test, cheapest first.
+var dependents = map[string][]string{
+	"cfi":              {"./unwind/amd64"},
+	"clr/managed":      {"./stack/walk", "./sim"},
+	"context":          {"./stack/seed", "./sim"},
+	"pe/amd64":         {"./pe", "./unwind/amd64"},
+	"pe/arm64":         {"./pe", "./unwind/arm64"},
+	"profiler/host":    {"./sim/native"},
+	"sample/probe/src": {"./sample/probe", "./sim/native"},
+	"stack/merge":      {"./sim", "./sim/worlds -run ^TestWorlds$ -worlds 300", "./fuzz -run ^FuzzMerge$"},
+	"stack/seed":       {"./stack/snapshot", "./sim", "./fuzz -run ^FuzzSeed$"},
+	"stack/snapshot":   {"./sim", keptRules, "./sim/worlds -run ^TestWorlds$ -worlds 300"},
+	"stack/walk":       {"./sim"},
+	"unwind/amd64":     {"./testkit/walktest", "./stack/walk"},
+	"unwind/arm64":     {"./testkit/walktest", "./stack/walk"},
+}
+
+// keptRules are the rules of the simulator that are quick to explore.
+const keptRules = "./sim/rules -short -run " +
+	"^TestKept$/^(priming|thread-destroyed|collector-wait|adjusted-seed|redirected-target|resume-runtime)$/^amd64$"
+
+const defaultPackages = "cfi,elf,pe,pe/amd64,pe/arm64,unwind/amd64,unwind/arm64,clr/managed,stack/seed,stack/merge," +
+	"stack/snapshot,stack/walk,sample/sampler,sample/probe,sample/probe/src,profiler/host,capi"
+
 func main() {
-	only := flag.String("only", ".*", "apply only faults whose whole name this regular expression matches")
-	list := flag.Bool("list", false, "list the faults and apply none")
-	keeps := flag.Bool("keep", false, "write what caught each fault into "+tableFile)
-	by := flag.String("by", "", "try these arguments of go test instead of each fault's own tests")
-	jobs := flag.Int("jobs", 2, "faults tried at a time")
+	packages := flag.String("packages", defaultPackages, "folders to change, with commas")
+	n := flag.Int("n", 30, "mutants of each package; 0: all of them")
+	seed := flag.Uint64("seed", uint64(time.Now().Unix()), "what chooses the mutants")
+	jobs := flag.Int("jobs", 2, "mutants tried at a time")
 	flag.Parse()
-	ok, err := true, error(nil)
-	if *list {
-		err = printList()
-	} else {
-		ok, err = check(*only, *by, *jobs, *keeps)
-	}
-	if err != nil {
+	if err := run(strings.Split(*packages, ","), *n, *seed, max(*jobs, 1)); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
-	}
-	if err != nil || !ok {
 		os.Exit(1)
 	}
 }
 
-// check applies the faults and prints the table.
-func check(only, by string, jobs int, keeps bool) (ok bool, err error) {
+func run(packages []string, n int, seed uint64, jobs int) error {
 	root, err := moduleroot.Find()
 	if err != nil {
-		return false, err
+		return err
 	}
-	name, err := regexp.Compile("^(?:" + only + ")$")
-	if err != nil {
-		return false, err
-	}
-	var faults []Fault
-	var other []*Step
-	if f := strings.Fields(by); len(f) > 0 {
-		other = []*Step{{f[0], f[1:]}}
-	}
-	for _, f := range Faults() {
-		if other != nil {
-			f.By = other
-		}
-		if name.MatchString(f.Name) {
-			faults = append(faults, f)
-		}
-	}
-	if len(faults) == 0 {
-		return false, fmt.Errorf("no fault is called %q; -list lists them", only)
-	}
-	r := &runner{root: root}
+	r := &runner{root: root, limit: map[string]time.Duration{}}
 	r.ctx, r.stop = signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer r.stop()
 	defer r.close()
-	if err := r.copies(max(jobs, 1)); err != nil {
-		return false, err
+	if err := r.copies(jobs); err != nil {
+		return err
 	}
-	if err := r.baseline(faults); err != nil {
-		return false, err
-	}
-	results := r.all(faults, jobs, func(res Result) { fmt.Println(res) })
-	caught := 0
-	for _, res := range results {
-		if res.Caught {
-			caught++
+	fmt.Printf("seed %d\n", seed)
+	var rates []string
+	for _, p := range packages {
+		p = strings.TrimPrefix(filepath.ToSlash(filepath.Clean(p)), "./")
+		rate, err := r.measure(p, n, seed, jobs)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p, err)
 		}
+		rates = append(rates, rate)
 	}
-	fmt.Printf("%d of %d faults caught\n", caught, len(results))
-	if keeps {
-		err = keep(root, results)
+	fmt.Printf("\n%s\n", strings.Join(rates, "\n"))
+	return nil
+}
+
+// steps are the runs of tests for a package: its own, then its dependents.
+func steps(pkg string) []string {
+	if strings.HasSuffix(pkg, "/src") { // C that the folder above builds
+		return dependents[pkg]
 	}
-	return caught == len(results), err
+	return append([]string{"./" + pkg}, dependents[pkg]...)
+}
+
+// measure tries n mutants of a package, prints those that survive, and returns a line with the rate.
+func (r *runner) measure(pkg string, n int, seed uint64, jobs int) (string, error) {
+	all, check, err := changes(r.root, pkg)
+	if err != nil {
+		return "", err
+	}
+	if err := r.baseline(steps(pkg)); err != nil {
+		return "", err
+	}
+	rand.New(rand.NewPCG(seed, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	if n == 0 {
+		n = len(all)
+	}
+	fmt.Printf("\n%s: %d of %d changes\n", pkg, min(n, len(all)), len(all))
+	count := map[outcome]int{}
+	r.try(all, check, steps(pkg), n, jobs, func(c *change, o outcome, by string) {
+		if count[o]++; o == invalid && by == "" {
+			return
+		}
+		fmt.Printf("%-9s %s\n", o, c.line(by))
+		if o == survived {
+			fmt.Print(c.diff())
+		}
+	})
+	if err := r.ctx.Err(); err != nil {
+		return "", err
+	}
+	tried := count[caught] + count[survived]
+	return fmt.Sprintf("%-20s %4d mutants, %4d caught, %3d survived (%.0f %% caught), %d did not compile", pkg,
+		tried, count[caught], count[survived],
+		100*float64(count[caught])/float64(max(tried, 1)), count[invalid]), nil
 }

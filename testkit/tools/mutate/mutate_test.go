@@ -4,100 +4,117 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/expect"
-	"github.com/seedwalk/seedwalk/testkit/moduleroot"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
-// Every fault still fits the code: the words it replaces are there, once.
-func TestFaultsApply(t *testing.T) {
-	root := must.Get(moduleroot.Find())(t)
-	seen, texts := map[string]bool{}, map[string]string{}
-	for _, f := range Faults() {
-		text, err := f.text(root)
-		expect.Equal(t, err, nil)
-		key := f.File + string(text)
-		expect.True(t, err != nil || texts[key] == "", "fault %q is %q again", f.Name, texts[key])
-		texts[key] = f.Name
-		expect.True(t, !seen[f.Name] && f.What != "" && len(f.By) > 0 && f.Old != f.New,
-			"fault %q: a part is missing, or the name is taken", f.Name)
-		seen[f.Name] = true
+// Max returns the larger number whether it compares with < or with <=.
+const (
+	source = `package a
+
+func Max(a, b int) int {
+	if a < b {
+		a = b
 	}
-	const least = 150
-	expect.True(t, len(seen) >= least, "%d faults, want at least %d", len(seen), least)
+	return a
 }
 
-// The table has a row for each fault of a protocol, and none for a fault that is gone. Each row names a test
-// that exists, or says why the fault survives.
-func TestTable(t *testing.T) {
-	root := must.Get(moduleroot.Find())(t)
-	rows := must.Get(table(root))(t)
-	for _, f := range protocolFaults() {
-		expect.True(t, rows[f.Name] != "", "%s has no row in %s", f.Name, tableFile)
+func name() string { return "a" }
+`
+	itsTest = `package a
+
+import "testing"
+
+func TestMax(t *testing.T) {
+	if Max(1, 2) != 2 || Max(2, 1) != 2 {
+		t.Fatal("wrong")
 	}
-	sources := map[string]string{}
-	testsOf := func(pkg string) string {
-		if sources[pkg] == "" {
-			for _, path := range must.Get(filepath.Glob(filepath.Join(root, pkg, "*_test.go")))(t) {
-				sources[pkg] += string(must.Get(os.ReadFile(path))(t))
-			}
-		}
-		return sources[pkg]
+}
+`
+)
+
+const outcomes = `SURVIVED a/a.go:10: return early
+  -func name() string { return "a" }
+  +func name() string { return *new(string); return "a" }
+SURVIVED a/a.go:4: swap <
+  -	if a < b {
+  +	if a <= b {
+caught a/a.go:3: return early  a TestMax
+  -func Max(a, b int) int {
+  +func Max(a, b int) int { return *new(int);
+caught a/a.go:4: negate a condition  a TestMax
+  -	if a < b {
+  +	if !(a < b) {
+caught a/a.go:5: drop a statement  a TestMax
+  -		a = b
+  +
+`
+
+// All changes of a small package are tried, and the copy of the tree is the source again afterwards.
+func TestMutants(t *testing.T) {
+	t.Setenv("GOFLAGS", "")
+	root := filepath.Join(t.TempDir(), "a")
+	must.Do(t, os.MkdirAll(filepath.Join(root, "a"), 0o700))
+	for name, text := range map[string]string{"go.mod": "module a\n\ngo 1.24\n", "a/a.go": source,
+		"a/a_test.go": itsTest} {
+		must.Do(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
 	}
-	for _, f := range Faults() {
-		by := rows[f.Name]
-		delete(rows, f.Name)
-		if reason, ok := strings.CutPrefix(by, survives); ok {
-			expect.True(t, len(reason) > 20, "no reason why %s survives: %q", f.Name, reason)
-		} else if by != "" {
-			pkg, name, _ := strings.Cut(by, " ")
-			name, _, _ = strings.Cut(name, "/")
-			name, _, _ = strings.Cut(name, " ")
-			there := strings.Contains(testsOf(pkg), "func "+name+"(")
-			expect.True(t, there, "%s: %s has no %q", f.Name, pkg, name)
-		}
-	}
-	expect.Equal(t, len(rows), 0, "rows of no fault: %v", rows)
+	r := &runner{root: root, limit: map[string]time.Duration{}}
+	r.ctx, r.stop = context.WithCancel(t.Context())
+	defer r.close()
+	must.Do(t, r.copies(1))
+	all, check, err := changes(root, "a")
+	must.Do(t, err)
+	must.Do(t, r.baseline([]string{"./a"}))
+	var got []string
+	r.try(all, check, []string{"./a"}, len(all), 1, func(c *change, o outcome, by string) {
+		got = append(got, string(o)+" "+c.line(by)+"\n"+c.diff())
+	})
+	slices.Sort(got)
+	expect.Equal(t, strings.Join(got, ""), outcomes)
+	tree := <-r.trees
+	expect.Equal(t, string(must.Get(os.ReadFile(filepath.Join(tree, "a", "a.go")))(t)), source)
 }
 
-// One fault is really applied, and caught by a test; the tree is as it was.
-func TestOneIsCaught(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED-CHECK: it copies the tree and compiles a package's tests twice")
-	}
-	ok, err := check("x64-alloc-small", "./pe/amd64", 1, false)
-	expect.True(t, err == nil && ok, "caught: %v, %v", ok, err)
-}
-
-// A file that cannot be restored ends the run: its fault would be in every later test too.
+// A file that cannot be restored ends the run: its change would be in every later test too.
 func TestSpoiled(t *testing.T) {
 	tree := t.TempDir()
-	for name, text := range map[string]string{
-		"go.mod":    "module a\n",
-		"a.go":      "package a\n\nconst sound = true\n",
-		"a_test.go": "package a\n\nimport (\n\"os\"\n\"testing\"\n)\n\nfunc TestA(t *testing.T) {\n\tos.Remove(\"a.go\")\n\tos.Mkdir(\"a.go\", 0o700)\n\tt.Fail()\n}\n",
-	} {
-		must.Do(t, os.WriteFile(filepath.Join(tree, name), []byte(text), 0o600))
-	}
-	s := &Step{".", nil}
-	r := &runner{trees: make(chan string, 1), limit: map[*Step]time.Duration{s: leastLimit}}
+	must.Do(t, os.Mkdir(filepath.Join(tree, "a.go"), 0o700))
+	r := &runner{trees: make(chan string, 1)}
 	r.ctx, r.stop = context.WithCancel(t.Context())
 	r.trees <- tree
-	f := &Fault{Name: "a", File: "a.go", Old: "true", New: "false", By: []*Step{s}}
-	res := r.apply(f)
-	expect.True(t, !res.Caught && strings.Contains(res.By, "directory"), "%+v", res)
-	res = r.apply(f)
-	expect.True(t, !res.Caught && res.By == "interrupted", "the next one: %+v", res)
+	o, by := r.apply(&change{file: "a.go"}, nil)
+	expect.True(t, o == invalid && strings.Contains(by, "directory") && r.ctx.Err() != nil, "%s %s", o, by)
+}
+
+// Each operator finds its places in C, and none in comments and preprocessor lines.
+func TestChangesOfC(t *testing.T) {
+	for _, c := range []struct{ line, want string }{
+		{"\tif (a < b) {", "if (!(a < b)) { ~ if (a <= b) {"},
+		{"\tx->n = 3;", "x->n = (3 + 1); ~ ;"},
+		{"\t__atomic_store_n(&r->commit, at | 1, __ATOMIC_RELEASE);", "__atomic_store_n(&r->commit, at | (1 + 1), __ATOMIC_RELEASE); ~ " +
+			"__atomic_store_n(&r->commit, at | 1, __ATOMIC_RELAXED); ~ ;"},
+		{"\treturn a && b - c;", "return a && b + c; ~ return a || b - c;"},
+		{"\tint n = size;", ""},
+		{" * if (a < b)", ""}, {"#define A (b < 1)", ""}, {"// a = 1;", ""},
+	} {
+		var got []string
+		for _, ch := range changesOfC("a.c", []byte("\n"+c.line+"\n")) {
+			got = append(got, strings.TrimSpace(string(ch.mutant())))
+		}
+		expect.Equal(t, strings.Join(got, " ~ "), c.want, c.line)
+	}
 }
 
 func TestFailure(t *testing.T) {
 	for _, c := range []struct {
 		name, out, test string
-		caught          bool
+		compiled        bool
 	}{
 		{"a test", "--- FAIL: TestA (0.1s)\n    x_test.go:1: no\nFAIL\n", "TestA", true},
 		{"its part", "--- FAIL: TestA (0.1s)\n    --- FAIL: TestA/b (0.1s)\n        --- FAIL: TestA/b/c (0s)\n    --- FAIL: TestA/d (0s)\n--- FAIL: TestE (0s)\n", "TestA/b/c", true},
@@ -111,7 +128,7 @@ func TestFailure(t *testing.T) {
 		{"no compilation", "FAIL\tseedwalk/sim [build failed]\n",
 			"it does not run:\nFAIL\tseedwalk/sim [build failed]\n", false},
 	} {
-		test, caught := failure(c.out)
-		expect.True(t, test == c.test && caught == c.caught, "%s: %q, %v", c.name, test, caught)
+		test, compiled := failure(c.out)
+		expect.True(t, test == c.test && compiled == c.compiled, "%s: %q, %v", c.name, test, compiled)
 	}
 }

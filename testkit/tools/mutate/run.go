@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,53 +15,29 @@ import (
 	"time"
 )
 
-// Step is a run of some tests of one package.
-type Step struct {
-	Pkg  string
-	Args []string // of go test
-}
+// outcome is what became of a mutant.
+type outcome string
 
-// The tests of the simulator, cheapest first.
-var (
-	// asked tries every answer of a CLR, and looks at recorded captures.
-	asked = &Step{"./sim", nil}
-	// rules are the rules kept, in every order of steps within small bounds.
-	rules = &Step{"./sim/rules",
-		[]string{"-short", "-run",
-			"^TestKept$/^(priming|thread-destroyed|collector-wait|adjusted-seed|redirected-target|resume-runtime)$/^amd64$"}}
-	// random are large worlds.
-	random = &Step{"./sim/worlds", []string{"-run", "^TestWorlds$", "-worlds", "300"}}
-	// more are enough of them for what is rare.
-	more = &Step{"./sim/worlds", []string{"-run", "^TestWorlds$", "-worlds", "3000"}}
-	// inputs are what the fuzzers start from.
-	inputs = &Step{"./fuzz", []string{"-run", "^(FuzzSeed|FuzzMerge|FuzzProtocol)$"}}
+const (
+	caught   outcome = "caught"
+	survived outcome = "SURVIVED"
+	invalid  outcome = "invalid" // it does not compile, and another mutant takes its place
 )
 
-// Result is what became of a fault.
-type Result struct {
-	Name    string
-	Caught  bool
-	By      string // package and first failing test; else why it was not caught
-	Seconds float64
-}
-
-func (r Result) String() string { return fmt.Sprintf("%-28s %6.1f s  %s", r.Name, r.Seconds, r.row()) }
-
-// Limits of a run. A hang counts only if the sound run takes a small part of the
-// time it was given.
+// Limits of a run. A hang counts only if the run without a change takes a small part of its time.
 const (
 	leastLimit = 20 * time.Second
 	limitTimes = 8
-	buildLimit = 8 * time.Minute // for compiler, linker and tests together
+	buildLimit = 8 * time.Minute // for compiler, linker, and tests together
 )
 
 type runner struct {
 	ctx   context.Context // ends at an interrupt, or if a copy is spoiled
 	stop  func()
 	root  string
-	dir   string      // of the copies
-	trees chan string // copies of root that no job uses, one for each job
-	limit map[*Step]time.Duration
+	dir   string                   // of the copies
+	trees chan string              // copies of root that no job uses, one for each job
+	limit map[string]time.Duration // of each run of tests
 }
 
 // copies makes a copy of the tree for each job. What is fetched or built is shared, and so are the vectors
@@ -86,13 +63,13 @@ func (r *runner) copies(jobs int) (err error) {
 
 func copyTree(to, from string) error {
 	entries, err := os.ReadDir(from)
-	if err != nil {
-		return err
-	}
-	if err := os.Mkdir(to, 0o700); err != nil {
-		return err
+	if err == nil {
+		err = os.Mkdir(to, 0o700)
 	}
 	for _, e := range entries {
+		if err != nil {
+			return err
+		}
 		src, dst := filepath.Join(from, e.Name()), filepath.Join(to, e.Name())
 		switch {
 		case e.Name() == ".git":
@@ -101,21 +78,13 @@ func copyTree(to, from string) error {
 		case e.IsDir():
 			err = os.CopyFS(dst, os.DirFS(src))
 		default:
-			err = copyFile(dst, src)
-		}
-		if err != nil {
-			return err
+			var b []byte
+			if b, err = os.ReadFile(src); err == nil {
+				err = os.WriteFile(dst, b, 0o600)
+			}
 		}
 	}
-	return nil
-}
-
-func copyFile(to, from string) error {
-	b, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, b, 0o600)
+	return err
 }
 
 func (r *runner) close() {
@@ -124,30 +93,27 @@ func (r *runner) close() {
 	}
 }
 
-// baseline runs every step that the faults need, once, without a fault.
-func (r *runner) baseline(faults []Fault) (err error) {
-	r.limit = map[*Step]time.Duration{}
+// baseline runs the tests once without a change.
+func (r *runner) baseline(steps []string) error {
 	tree := <-r.trees
 	defer func() { r.trees <- tree }()
-	for i := range faults {
-		for _, s := range faults[i].By {
-			if _, done := r.limit[s]; done {
-				continue
-			}
-			out, err := r.test(s, tree, 4*time.Minute)
-			if err != nil {
-				return fmt.Errorf("%s fails without a fault: %w\n%s", s.Pkg, err, out)
-			}
-			r.limit[s] = max(leastLimit, limitTimes*ran(out))
+	for _, s := range steps {
+		if r.limit[s] != 0 {
+			continue
 		}
+		out, err := r.test(s, tree, 4*time.Minute)
+		if err != nil {
+			return fmt.Errorf("%s fails without a change: %w\n%s", s, err, out)
+		}
+		r.limit[s] = max(leastLimit, limitTimes*duration(out))
 	}
 	return nil
 }
 
 var okLine = regexp.MustCompile(`(?m)^ok\s+\S+\s+([0-9.]+s)`)
 
-// ran is how long the tests of an output took, without compiling them.
-func ran(out string) time.Duration {
+// duration is how long the tests of an output took, without compiling them.
+func duration(out string) time.Duration {
 	if m := okLine.FindStringSubmatch(out); m != nil {
 		d, _ := time.ParseDuration(m[1])
 		return d
@@ -155,93 +121,84 @@ func ran(out string) time.Duration {
 	return time.Minute
 }
 
-// test runs a step in a copy of the tree. Without paths in what is compiled, all copies share the
-// build cache.
-func (r *runner) test(s *Step, tree string, limit time.Duration) (string, error) {
+// test runs a step in a copy of the tree. Without paths in what is compiled, all copies share the build
+// cache. It leaves out the tests that compare sources with committed files: they would catch every change.
+func (r *runner) test(step, tree string, limit time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, buildLimit)
 	defer cancel()
-	args := append([]string{"test", "-count=1", "-vet=off", "-trimpath", "-timeout",
-		limit.String(), s.Pkg}, s.Args...)
+	args := append([]string{"test", "-count=1", "-vet=off", "-trimpath", "-failfast",
+		"-skip", "^TestCommittedProbe", "-timeout", limit.String()}, strings.Fields(step)...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = tree
+	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()
-	switch {
-	case r.ctx.Err() != nil:
-		err = r.ctx.Err()
-	case ctx.Err() != nil:
-		err = errors.New("compiling and running took longer than " + buildLimit.String())
+	if ctx.Err() != nil {
+		err = cmp.Or(r.ctx.Err(), errors.New("compiling and running took longer than "+buildLimit.String()))
 	}
 	return string(out), err
 }
 
-// all applies the faults, so many at a time; say gets each result when it is
-// there, in the order of the list.
-func (r *runner) all(faults []Fault, jobs int, say func(Result)) []Result {
-	results := make([]Result, len(faults))
-	done := make([]chan struct{}, len(faults))
-	for i := range done {
-		done[i] = make(chan struct{})
-	}
-	next := make(chan int)
+// try tries changes until n mutants have compiled, some at a time, and says what became of each.
+func (r *runner) try(all []change, check func(*change) error, steps []string, n, jobs int,
+	say func(*change, outcome, string)) {
 	var wg sync.WaitGroup
-	for range max(jobs, 1) {
+	var mu sync.Mutex // of next, n, and say; go/types is not safe for two jobs
+	next := 0
+	draw := func() (c *change) {
+		mu.Lock()
+		defer mu.Unlock()
+		for n > 0 && next < len(all) && r.ctx.Err() == nil {
+			c, next = &all[next], next+1
+			if err := check(c); err == nil {
+				n--
+				return c
+			}
+			say(c, invalid, "")
+		}
+		return nil
+	}
+	for range jobs {
 		wg.Go(func() {
-			for i := range next {
-				results[i] = r.apply(&faults[i])
-				close(done[i])
+			for c := draw(); c != nil; c = draw() {
+				o, by := r.apply(c, steps)
+				mu.Lock()
+				if say(c, o, by); o == invalid {
+					n++
+				}
+				mu.Unlock()
 			}
 		})
 	}
-	wg.Go(func() {
-		for i := range faults {
-			next <- i
-		}
-		close(next)
-	})
-	for i := range faults {
-		<-done[i]
-		say(results[i])
-	}
 	wg.Wait()
-	return results
 }
 
-// apply tries the steps of one fault until a test fails.
-func (r *runner) apply(f *Fault) (res Result) {
-	start := time.Now()
-	res = Result{Name: f.Name, By: noReason}
-	defer func() { res.Seconds = time.Since(start).Seconds() }()
-	if r.ctx.Err() != nil {
-		res.By = "interrupted"
-		return res
-	}
+// apply runs the tests of a mutant until one fails.
+func (r *runner) apply(c *change, steps []string) (o outcome, by string) {
 	tree := <-r.trees
 	defer func() { r.trees <- tree }()
-	restore, err := f.put(tree)
-	if err != nil {
-		res.By = err.Error()
-		return res
-	}
+	name := filepath.Join(tree, filepath.FromSlash(c.file))
 	defer func() {
-		if err := restore(); err != nil {
-			res.By, res.Caught = err.Error(), false
+		if err := os.WriteFile(name, c.text, 0o600); err != nil {
+			o, by = invalid, err.Error()
 			r.stop()
 		}
 	}()
-	for _, s := range f.By {
+	if err := os.WriteFile(name, c.mutant(), 0o600); err != nil {
+		return invalid, err.Error()
+	}
+	for _, s := range steps {
 		out, err := r.test(s, tree, r.limit[s])
 		if err == nil {
 			continue
 		}
-		if r.ctx.Err() != nil {
-			res.By = "interrupted"
-			break
+		by, compiled := failure(out)
+		if !compiled || r.ctx.Err() != nil {
+			return invalid, by
 		}
-		name, caught := failure(out)
-		res.By, res.Caught = strings.TrimPrefix(s.Pkg, "./")+" "+name, caught
-		break
+		pkg, _, _ := strings.Cut(strings.TrimPrefix(s, "./"), " ")
+		return caught, pkg + " " + by
 	}
-	return res
+	return survived, ""
 }
 
 var (
@@ -251,9 +208,9 @@ var (
 	running   = regexp.MustCompile(`(?m)^\t\t?(Test\S+|Fuzz\S+) \(`)
 )
 
-// failure names the first failing test of an output. A fault that does not
-// compile, also in C that a test builds, is no fault of the code, and is not caught.
-func failure(out string) (name string, caught bool) {
+// failure names the first failing test of an output. It reports whether the mutant compiled, also where a
+// test builds C.
+func failure(out string) (name string, compiled bool) {
 	if line := noC.FindString(out); line != "" {
 		return "it does not compile: " + strings.TrimSpace(line), false
 	}
