@@ -89,7 +89,12 @@ type (
 	stack = walktest.Stack
 )
 
-var newStack, at = walktest.NewStack, walktest.At
+var (
+	newStack, at = walktest.NewStack, walktest.At
+	stateOf      = walktest.StateOf[Registers]
+	stepOf       = walktest.Step[Registers]
+	walkOf       = walktest.Walk[Registers]
+)
 
 // makeTable loads functions into a module at textBias, one after another from
 // textLo, with a managed range beside it.
@@ -131,33 +136,6 @@ func unwinder(t *module.Table) *Unwinder {
 		calls: true, prove: true, called: true}
 	u.SetTable(t)
 	return u
-}
-
-// stateOf is a frame in registers of this architecture.
-func stateOf(r *Registers, exact bool) (s unwind.State) {
-	regs := context.FromAMD64(*r)
-	return unwind.State{Regs: &regs, Exact: exact, Trust: unwind.TrustContext}
-}
-
-// stepOf makes a step from r and leaves the caller in r. u.by is how the caller was
-// found.
-func stepOf(u *Unwinder, r *Registers, exact bool, mem *memory.Window, b *unwind.Bounds,
-	f *unwind.Frame) (bool, unwind.Stop) {
-	s := stateOf(r, exact)
-	stop := u.Step(&s, mem, b, f)
-	*r = s.Regs.AMD64
-	return s.Exact, stop
-}
-
-// walkOf walks from r, found by trust, and leaves the frame where the walk
-// stopped in r.
-func walkOf(u *Unwinder, r *Registers, exact bool, trust unwind.Trust, mem *memory.Window, b *unwind.Bounds,
-	out []unwind.Frame) (int, bool, unwind.Stop) {
-	s := stateOf(r, exact)
-	s.Trust = trust
-	res := u.Walk(&s, mem, b, out)
-	*r = s.Regs.AMD64
-	return res.N, s.Exact, res.Stop
 }
 
 // begin makes s an interrupted frame in registers r, for benchmarks: it copies

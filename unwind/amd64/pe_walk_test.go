@@ -307,10 +307,10 @@ func peUnwinderAgain(im *pe.File) *Unwinder {
 func TestPEStepAllocatesNothing(t *testing.T) {
 	for name, c := range peKinds() {
 		u, mem, f := peUnwinder(c.im), peMemory(), unwind.Frame{}
-		start := peRegs(peFn + c.into)
+		start, s := peRegs(peFn+c.into), unwind.State{Regs: new(context.Registers)}
 		n := testing.AllocsPerRun(100, func() {
-			regs := start
-			if _, stop := stepOf(u, &regs, true, mem, nil, &f); stop != unwind.StopNone {
+			begin(&s, &start, true)
+			if stop := u.Step(&s, mem, nil, &f); stop != unwind.StopNone {
 				t.Fatal(name, stop)
 			}
 		})

@@ -90,35 +90,10 @@ func fusedStack(rnd *rand.Rand, s *stack, kinds []fusedFn, frames int) Registers
 	return r
 }
 
-// If a rule started only few fused steps, the walker leaves its frame by a single step the next
-// time. There are two exceptions: there was no room for more frames, or rules were missing.
 func TestFewFusedSteps(t *testing.T) {
-	for _, c := range []struct {
-		name         string
-		frames, room int
-		walks        int
-		want         bool
-	}{
-		{"as few as that", fewSteps, 10, 2, true},
-		{"more", fewSteps + 1, 10, 3, false},
-		{"no room for more", fewSteps + 1, fewSteps, 3, false},
-		{"rules not made yet", fewSteps + 1, 10, 1, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			n := c.frames
-			w, s := lab.Deep(t, n)
-			u := w.(*Unwinder)
-			mem, out := s.Window(), make([]unwind.Frame, c.room)
-			r, f := start(at(0), sp0), unwind.Frame{}
-			stepOf(u, &r, true, mem, nil, &f) // makes the rule that is asked for
-			for range c.walks {
-				r := start(at(0), sp0)
-				walkOf(u, &r, true, unwind.TrustContext, mem, nil, out)
-			}
-			expect.Equal(t, u.lookup(unwind.Address{IP: at(0), Exact: true}).saved&flagFew != 0,
-				c.want, "noted")
-		})
-	}
+	lab.FewFusedSteps(t, fewSteps, func(w walktest.Walker) bool {
+		return w.(*Unwinder).lookup(unwind.Address{IP: at(0), Exact: true}).saved&flagFew != 0
+	})
 }
 
 func TestFusedAgreesWithStep(t *testing.T) {

@@ -120,7 +120,12 @@ type (
 	stack = walktest.Stack
 )
 
-var newStack, at = walktest.NewStack, walktest.At
+var (
+	newStack, at = walktest.NewStack, walktest.At
+	stateOf      = walktest.StateOf[Registers]
+	stepOf       = walktest.Step[Registers]
+	walkOf       = walktest.Walk[Registers]
+)
 
 // makeTable loads functions into a module at textBias, one after another from
 // textLo, and code without unwind data at codeLo, with a managed range beside.
@@ -165,33 +170,6 @@ func start(pc, sp uint64) Registers {
 	return r
 }
 
-// stateOf is a frame in registers of this architecture.
-func stateOf(r *Registers, exact bool) (s unwind.State) {
-	regs := context.FromARM64(*r)
-	return unwind.State{Regs: &regs, Exact: exact, Trust: unwind.TrustContext}
-}
-
-// stepOf makes a step from r and leaves the caller in r. u.by is how the caller was
-// found.
-func stepOf(u *Unwinder, r *Registers, exact bool, mem *memory.Window, b *unwind.Bounds,
-	f *unwind.Frame) (bool, unwind.Stop) {
-	s := stateOf(r, exact)
-	stop := u.Step(&s, mem, b, f)
-	*r = s.Regs.ARM64
-	return s.Exact, stop
-}
-
-// walkOf walks from r, found by trust, and leaves the frame where the walk
-// stopped in r.
-func walkOf(u *Unwinder, r *Registers, exact bool, trust unwind.Trust, mem *memory.Window, b *unwind.Bounds,
-	out []unwind.Frame) (int, bool, unwind.Stop) {
-	s := stateOf(r, exact)
-	s.Trust = trust
-	res := u.Walk(&s, mem, b, out)
-	*r = s.Regs.ARM64
-	return res.N, s.Exact, res.Stop
-}
-
 // begin makes s an interrupted frame in registers r, for benchmarks: it copies
 // no more than they must.
 func begin(s *unwind.State, r *Registers, exact bool) {
@@ -201,9 +179,9 @@ func begin(s *unwind.State, r *Registers, exact bool) {
 
 // leaveOf runs one way of leaving a frame on r.
 func leaveOf(r *Registers, exact bool, leave func(s *unwind.State) (bool, unwind.Stop)) (bool, unwind.Stop) {
-	s := stateOf(r, exact)
-	exact, stop := leave(&s)
-	*r = s.Regs.ARM64
+	regs := context.FromARM64(*r) // not stateOf, which allocates
+	exact, stop := leave(&unwind.State{Regs: &regs, Exact: exact, Trust: unwind.TrustContext})
+	*r = regs.ARM64
 	return exact, stop
 }
 
