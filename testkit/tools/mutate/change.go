@@ -91,6 +91,7 @@ type goPackage struct {
 	conf  types.Config
 	types *types.Package
 	info  types.Info
+	cgo   bool // the types of C are unknown, so only the compiler can check a mutant
 }
 
 type goFile struct {
@@ -121,7 +122,8 @@ func load(root, pkg string) (*goPackage, error) {
 		}
 		exports[p.ImportPath] = p.Export
 	}
-	g := &goPackage{set: token.NewFileSet(), info: types.Info{Defs: map[*ast.Ident]types.Object{}}}
+	g := &goPackage{set: token.NewFileSet(), cgo: p.CgoFiles != nil,
+		info: types.Info{Defs: map[*ast.Ident]types.Object{}}}
 	g.conf = types.Config{FakeImportC: true, Importer: importer.ForCompiler(g.set, "gc",
 		func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })}
 	for _, name := range append(p.GoFiles, p.CgoFiles...) {
@@ -134,7 +136,12 @@ func load(root, pkg string) (*goPackage, error) {
 		}
 		g.files = append(g.files, f)
 	}
-	g.types, err = g.conf.Check(p.ImportPath, g.set, g.trees("", nil), &g.info)
+	if g.cgo {
+		g.conf.Error = func(error) {}
+	}
+	if g.types, err = g.conf.Check(p.ImportPath, g.set, g.trees("", nil), &g.info); g.cgo {
+		err = nil
+	}
 	return g, err
 }
 
@@ -150,13 +157,13 @@ func (g *goPackage) trees(name string, tree *ast.File) (trees []*ast.File) {
 	return trees
 }
 
-// check returns the first error of the compiler for a mutant.
+// check returns the first error of go/types for a mutant.
 func (g *goPackage) check(c *change) error {
 	if !strings.HasSuffix(c.file, ".go") {
 		return nil
 	}
 	tree, err := parser.ParseFile(g.set, c.file, c.mutant(), parser.SkipObjectResolution)
-	if err == nil {
+	if err == nil && !g.cgo {
 		_, err = g.conf.Check(g.types.Path(), g.set, g.trees(c.file, tree), nil)
 	}
 	return err

@@ -44,6 +44,7 @@ var dependents = map[string][]string{
 	"pe/arm64":         {"./pe", "./unwind/arm64"},
 	"profiler/host":    {"./sim/native"},
 	"sample/probe/src": {"./sample/probe", "./sim/native"},
+	"sample/sampler":   {"./sample/agent", "./sample/outside"},
 	"stack/merge":      {"./sim", "./sim/worlds -run ^TestWorlds$ -worlds 300", "./fuzz -run ^FuzzMerge$"},
 	"stack/seed":       {"./stack/snapshot", "./sim", "./fuzz -run ^FuzzSeed$"},
 	"stack/snapshot":   {"./sim", keptRules, "./sim/worlds -run ^TestWorlds$ -worlds 300"},
@@ -124,6 +125,7 @@ func (r *runner) measure(pkg string, n int, seed uint64, jobs int) (string, erro
 		if count[o]++; o == invalid && by == "" {
 			return
 		}
+		by, _, _ = strings.Cut(by, "\n")
 		fmt.Printf("%-9s %s\n", o, c.line(by))
 		if o == survived {
 			fmt.Print(c.diff())
