@@ -15,6 +15,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
+	"github.com/seedwalk/seedwalk/internal/procstat"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/sample/paused"
 	"github.com/seedwalk/seedwalk/sample/probe"
@@ -37,16 +38,15 @@ func attachable(o *options.Options) *options.Refusal {
 	}
 	where := fmt.Sprintf("process %d", o.PID)
 	no := func(what, remedy string) *options.Refusal {
-		return &options.Refusal{What: what, Where: where, Remedy: remedy, Code: options.ExitRefused}
+		return options.Refuse(where, what, remedy)
 	}
 	if leader := threadGroup(o.PID); leader != o.PID {
 		return no(fmt.Sprintf("it is a thread of process %d", leader), fmt.Sprintf("use --pid %d", leader))
 	}
 	if o.Outside {
 		if err := paused.Lookable(o.PID); err != nil {
-			return &options.Refusal{What: err.Error(), Where: "--outside",
-				Remedy: "seedwalk doctor --pid " + strconv.Itoa(o.PID) + " explains why",
-				Code:   options.ExitRefused}
+			return options.Refuse("--outside", err.Error(),
+				"seedwalk doctor --pid "+strconv.Itoa(o.PID)+" explains why")
 		}
 		return nil
 	}
@@ -79,10 +79,8 @@ func attachable(o *options.Options) *options.Refusal {
 
 // threadGroup returns the process that a thread belongs to, or pid itself if that is unknown.
 func threadGroup(pid int) int {
-	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	_, line, _ := strings.Cut(string(status), "\nTgid:")
 	leader := pid
-	fmt.Sscan(line, &leader)
+	fmt.Sscan(procstat.Status(pid)["Tgid"], &leader)
 	return leader
 }
 
@@ -163,8 +161,7 @@ func (r *run) attach() error {
 	}
 	client, err := diagnostics.Process(r.opt.PID)
 	if err != nil {
-		return &options.Refusal{What: err.Error(), Where: "--pid",
-			Remedy: "try again", Code: options.ExitRefused}
+		return options.Refuse("--pid", err.Error(), "try again")
 	}
 	answer, known, err := r.load(client)
 	if r.awaitProbe() {
@@ -181,23 +178,22 @@ func (r *run) notLoaded(answer diagnostics.HResult, known bool, err error) *opti
 	refused := r.srv.lastRefused()
 	switch {
 	case !runs(r.opt.PID):
-		return &options.Refusal{What: "it ended before the probe was loaded", Where: where,
-			Remedy: "record it from its start: seedwalk record -- COMMAND", Code: options.ExitRefused}
+		return options.Refuse(where, "it ended before the probe was loaded",
+			"record it from its start: seedwalk record -- COMMAND")
 	case refused != "":
-		return &options.Refusal{What: "the probe was loaded, but: " + refused, Where: where,
-			Remedy: "try again", Code: options.ExitRefused}
+		return options.Refuse(where, "the probe was loaded, but: "+refused, "try again")
 	case known && answer == diagnostics.Cancelled:
-		return &options.Refusal{What: "the probe was loaded and did not connect: another seedwalk records the process, or one of another version has recorded it", Where: where,
-			Remedy: "wait for the other to end, or restart the process", Code: options.ExitRefused}
+		return options.Refuse(where,
+			"the probe was loaded and did not connect: another seedwalk records the process, or one of another version has recorded it",
+			"wait for the other to end, or restart the process")
 	case known && answer == diagnostics.AlreadyActive:
-		return &options.Refusal{What: "another profiler is loaded in it", Where: where,
-			Remedy: "use seedwalk stack, which needs no profiler", Code: options.ExitRefused}
+		return options.Refuse(where, "another profiler is loaded in it",
+			"use seedwalk stack, which needs no profiler")
 	case err != nil:
-		return &options.Refusal{What: "the runtime does not load the probe: " + err.Error(), Where: where,
-			Remedy: "check that DOTNET_EnableDiagnostics_Profiler is not 0 in its environment", Code: options.ExitRefused}
+		return options.Refuse(where, "the runtime does not load the probe: "+err.Error(),
+			"check that DOTNET_EnableDiagnostics_Profiler is not 0 in its environment")
 	}
-	return &options.Refusal{What: "the probe was loaded and did not connect", Where: where,
-		Remedy: "try again", Code: options.ExitRefused}
+	return options.Refuse(where, "the probe was loaded and did not connect", "try again")
 }
 
 // awaitProbe waits until a loaded probe has connected. It returns false if the probe's file does not arrive
@@ -254,9 +250,8 @@ func (r *run) stopper() error {
 	here, there := net.Pipe()
 	e, err := stopped.New(r.opt.PID, r.srv.outside, there)
 	if err != nil {
-		return &options.Refusal{What: err.Error(), Where: "--outside",
-			Remedy: "seedwalk doctor --pid " + strconv.Itoa(r.opt.PID) + " explains why",
-			Code:   options.ExitRefused}
+		return options.Refuse("--outside", err.Error(),
+			"seedwalk doctor --pid "+strconv.Itoa(r.opt.PID)+" explains why")
 	}
 	r.srv.add(running(e, here, there), r.opt.PID)
 	go r.awaitEnd()
@@ -317,17 +312,9 @@ func (r *run) pollEnd() {
 
 // userOf returns the effective user of a process.
 func userOf(pid int) (uid int, ok bool) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, false
-	}
-	for line := range strings.Lines(string(b)) {
-		if ids, found := strings.CutPrefix(line, "Uid:"); found && len(strings.Fields(ids)) > 1 {
-			uid, err = strconv.Atoi(strings.Fields(ids)[1])
-			return uid, err == nil
-		}
-	}
-	return 0, false
+	var real int
+	n, err := fmt.Sscanf(procstat.Status(pid)["Uid"], "%d %d", &real, &uid)
+	return uid, n == 2 && err == nil
 }
 
 // serveUser prepares the recording of another user's process, which only root may do: that user must be able

@@ -18,13 +18,11 @@ const startIt = "start it with seedwalk record -- COMMAND, which can put a libra
 // must describe where its code is.
 func attachable(o *options.Options) *options.Refusal {
 	no := func(what, remedy string) *options.Refusal {
-		return &options.Refusal{What: what, Where: fmt.Sprintf("process %d", o.PID),
-			Remedy: remedy, Code: options.ExitRefused}
+		return options.Refuse(fmt.Sprintf("process %d", o.PID), what, remedy)
 	}
 	if o.Outside {
-		return &options.Refusal{What: "native programs are recorded on Linux only", Where: "--outside",
-			Remedy: "leave it out: on Windows nothing is put into a process of .NET 10 either",
-			Code:   options.ExitRefused}
+		return options.Refuse("--outside", "native programs are recorded on Linux only",
+			"leave it out: on Windows nothing is put into a process of .NET 10 either")
 	}
 	if o.PID == os.Getpid() {
 		return no("it is this one", "name another")
@@ -78,8 +76,7 @@ func (r *run) attach() error {
 		}
 	}
 	if err != nil {
-		return &options.Refusal{What: err.Error(), Where: "--pid",
-			Remedy: "try again", Code: options.ExitRefused}
+		return options.Refuse("--pid", err.Error(), "try again")
 	}
 	go func() {
 		defer windows.CloseHandle(h)

@@ -8,8 +8,8 @@ import (
 )
 
 func attachable(*options.Options) *options.Refusal {
-	return &options.Refusal{What: "running processes are recorded on Linux, and on Windows on x86-64",
-		Where: "--pid", Remedy: "start it with seedwalk record -- COMMAND", Code: options.ExitRefused}
+	return options.Refuse("--pid", "running processes are recorded on Linux, and on Windows on x86-64",
+		"start it with seedwalk record -- COMMAND")
 }
 
 func (r *run) attach() error { return errors.New("not on this system") }

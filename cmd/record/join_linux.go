@@ -23,10 +23,9 @@ func (r *run) join() error {
 	}
 	if cfg.Events != 0 || r.opt.Raw != "" || r.opt.Clock != "" && r.opt.Clock != sampler.ClockAuto {
 		c.Close()
-		return &options.Refusal{What: fmt.Sprintf("another recording of it is running (process %d), and gives CPU and wall samples only", tool),
-			Where:  fmt.Sprintf("process %d", r.opt.PID),
-			Remedy: "wait for the other to end, or leave out --events, --clock, and --raw",
-			Code:   options.ExitRefused}
+		return options.Refuse(fmt.Sprintf("process %d", r.opt.PID),
+			fmt.Sprintf("another recording of it is running (process %d), and gives CPU and wall samples only", tool),
+			"wait for the other to end, or leave out --events, --clock, and --raw")
 	}
 	if part.Set() {
 		p := r.srv.add(joinedStream{c}, r.opt.PID)
@@ -58,8 +57,7 @@ func (r *run) joinPart() error {
 	if refused := (*options.Refusal)(nil); err == nil || errors.As(err, &refused) {
 		return err
 	}
-	return &options.Refusal{What: err.Error(), Where: fmt.Sprintf("process %d", r.opt.PID),
-		Remedy: "try again", Code: options.ExitRefused}
+	return options.Refuse(fmt.Sprintf("process %d", r.opt.PID), err.Error(), "try again")
 }
 
 // succeed takes over if the other recording has ended and this one continues.

@@ -113,7 +113,7 @@ func TestRecord(t *testing.T) {
 		s.ExitNote != "the command ended with exit code 3" || len(s.Notes) != 0 {
 		t.Errorf("stats %+v", s)
 	}
-	if len(s.Parts) != 1 || s.Parts[0].Name != "own walk" || s.Parts[0].Time != s.Suspended ||
+	if len(s.Parts) != 1 || s.Parts[0].Name != "own walk" || s.Parts[0].Quantiles != s.Suspended ||
 		!slices.Equal(s.Tries, []export.Tries{{Verdict: "no-managed", Result: "E_FAIL", Count: 9},
 			{Verdict: "found", Result: "S_OK", Count: 5}}) {
 		t.Errorf("parts %+v, tries %+v", s.Parts, s.Tries)

@@ -68,9 +68,8 @@ func Run(opt options.Options) (*options.Result, error) {
 		return nil, refusal
 	}
 	if err != nil {
-		return nil, &options.Refusal{What: "cannot listen for the profiler: " + options.Reason(err),
-			Where:  opt.SocketDir,
-			Remedy: listenRemedy, Code: options.ExitRefused}
+		return nil, options.Refuse(opt.SocketDir,
+			"cannot listen for the profiler: "+options.Reason(err), listenRemedy)
 	}
 	defer srv.close()
 	defer srv.dropFiles()
@@ -98,25 +97,23 @@ func Attachable(pid int) *options.Refusal { return attachable(&options.Options{P
 // check fills in defaults and refuses options that cannot work.
 func check(o *options.Options) error {
 	if len(o.Command) == 0 && o.PID == 0 {
-		return &options.Refusal{What: "no command", Where: "arguments",
-			Remedy: "put it after --, as in: seedwalk record -- dotnet app.dll", Code: options.ExitRefused}
+		return options.Refuse("arguments", "no command",
+			"put it after --, as in: seedwalk record -- dotnet app.dll")
 	}
 	if why, remedy := options.UnsupportedMachine(runtime.GOARCH, options.NativeMachine()); why != "" {
-		return &options.Refusal{What: why, Where: "system", Remedy: remedy, Code: options.ExitRefused}
+		return options.Refuse("system", why, remedy)
 	}
 	if r := options.FewFiles(); r != nil {
 		return r
 	}
 	o.Defaults()
 	if !(o.Rate >= options.MinRate && o.Rate <= options.MaxRate) {
-		return &options.Refusal{What: "out of range", Where: fmt.Sprintf("rate %g", o.Rate),
-			Remedy: fmt.Sprintf("choose %g to %d samples per second", options.MinRate, options.MaxRate),
-			Code:   options.ExitRefused}
+		return options.Refuse(fmt.Sprintf("rate %g", o.Rate), "out of range",
+			fmt.Sprintf("choose %g to %d samples per second", options.MinRate, options.MaxRate))
 	}
 	if o.StackBytes < 0 || o.StackBytes > options.MaxStackBytes {
-		return &options.Refusal{What: "out of range", Where: fmt.Sprintf("%d bytes of stack", o.StackBytes),
-			Remedy: fmt.Sprintf("choose 0 (the profiler's default) to %d", options.MaxStackBytes),
-			Code:   options.ExitRefused}
+		return options.Refuse(fmt.Sprintf("%d bytes of stack", o.StackBytes), "out of range",
+			fmt.Sprintf("choose 0 (the profiler's default) to %d", options.MaxStackBytes))
 	}
 	if r := options.AlreadyRecording(o.Env); r != nil && o.PID == 0 &&
 		(options.NeedsLibrary || o.Mode != options.ModeProbe) {

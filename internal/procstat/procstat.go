@@ -1,6 +1,6 @@
-// Package procstat reads what Linux says of a process in /proc/PID/stat.
+// Package procstat reads what Linux says of a process in /proc/PID/stat and /proc/PID/status.
 //
-// Sources: proc(5), "/proc/pid/stat", which numbers the fields from 1.
+// Sources: proc(5), "/proc/pid/stat", which numbers the fields from 1, and "/proc/pid/status".
 //
 // Glossary. A *tick* is 10 ms (USER_HZ).
 //
@@ -38,6 +38,20 @@ type Stat []string
 func Read(pid int) Stat {
 	b, _ := ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return Parse(b)
+}
+
+// Status returns the fields of a process's status file by their names, nil if the process does not exist.
+func Status(pid int) map[string]string {
+	b, err := ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return nil
+	}
+	out := map[string]string{}
+	for line := range strings.Lines(string(b)) {
+		key, value, _ := strings.Cut(line, ":")
+		out[key] = strings.TrimSpace(value)
+	}
+	return out
 }
 
 // Parse returns the fields of a file.

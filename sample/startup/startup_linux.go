@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/internal/procstat"
 	"github.com/seedwalk/seedwalk/sample/cpuring"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
 )
@@ -72,13 +73,11 @@ func (s *Starting) startLate(cmd *exec.Cmd) error {
 
 // Wait waits for cmd to end. It reads the process's clock before the kernel removes the process.
 func (s *Starting) Wait(cmd *exec.Cmd) error {
-	const scheduled = 2 // CPUCLOCK_SCHED: a process's clock has the complement of its number
 	pid := cmd.Process.Pid
-	var t unix.Timespec
 	for unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
-	if unix.ClockGettime(int32(^pid)<<3|scheduled, &t) == nil {
-		s.last.Store(&ended{int64(pid), t.Nano()})
+	if nanos, ok := procstat.CPUTime(pid); ok {
+		s.last.Store(&ended{int64(pid), nanos})
 	}
 	return cmd.Wait()
 }

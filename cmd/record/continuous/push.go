@@ -38,7 +38,8 @@ type pusher struct {
 // newPusher prepares the client for cfg.Push. If that is empty, the pusher must not run. It returns
 // ErrPush for an address that cannot be used.
 func newPusher(cfg *Config, spool *folder, count *Counters) (*pusher, error) {
-	p := &pusher{cfg: cfg, spool: spool, count: count, first: time.Second, most: time.Minute}
+	p := &pusher{cfg: cfg, spool: spool, count: count, first: time.Second, most: time.Minute,
+		wake: make(chan struct{}, 1)}
 	if cfg.Push == "" {
 		return p, nil
 	}
@@ -82,18 +83,9 @@ func (b *busy) Error() string { return b.status }
 // notify wakes the pusher for a new file. It never blocks: the pusher finds the file when it next looks.
 func (p *pusher) notify() {
 	select {
-	case p.wakeup() <- struct{}{}:
+	case p.wake <- struct{}{}:
 	default:
 	}
-}
-
-func (p *pusher) wakeup() chan struct{} {
-	p.spool.mu.Lock()
-	defer p.spool.mu.Unlock()
-	if p.wake == nil {
-		p.wake = make(chan struct{}, 1)
-	}
-	return p.wake
 }
 
 func (p *pusher) run(stop <-chan struct{}) {
@@ -105,7 +97,7 @@ func (p *pusher) run(stop <-chan struct{}) {
 			select {
 			case <-stop:
 				return
-			case <-p.wakeup():
+			case <-p.wake:
 			case <-time.After(time.Minute):
 			}
 			continue

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seedwalk/seedwalk/internal/procstat"
 	"github.com/seedwalk/seedwalk/report/wire"
 )
 
@@ -225,7 +226,7 @@ func (j *joined) pause(now time.Time) time.Duration {
 func (j *joined) awaitEnd() {
 	j.c.SetReadDeadline(time.Time{})
 	j.c.Read(make([]byte, 1))
-	if _, lives := processTime(j.pid); !lives {
+	if _, lives := procstat.CPUTime(j.pid); !lives {
 		select {
 		case <-j.done:
 		case <-time.After(endLimit):

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"sync"
@@ -132,13 +133,8 @@ func (s *sharing) greet(c *net.UnixConn) {
 }
 
 func readFull(c net.Conn, b []byte) bool {
-	for len(b) > 0 {
-		n, err := c.Read(b)
-		if b = b[n:]; err != nil && len(b) > 0 {
-			return false
-		}
-	}
-	return true
+	_, err := io.ReadFull(c, b)
+	return err == nil
 }
 
 // join adds a recording, and passes it the known modules, methods, and threads first. It returns false

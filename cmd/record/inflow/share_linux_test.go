@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/internal/procstat"
 	"github.com/seedwalk/seedwalk/report/collect"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/testkit/expect"
@@ -210,8 +211,8 @@ func TestShareEnds(t *testing.T) {
 
 // burn uses processor time.
 func burn(d time.Duration) {
-	begin, _ := processTime(os.Getpid())
-	for now := begin; now-begin < uint64(d); now, _ = processTime(os.Getpid()) {
+	begin, _ := procstat.CPUTime(os.Getpid())
+	for now := begin; now-begin < int64(d); now, _ = procstat.CPUTime(os.Getpid()) {
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/seedwalk/seedwalk/internal/procstat"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/report/wire"
@@ -19,8 +17,8 @@ type clocks struct {
 }
 
 func measure(pid int) clocks {
-	all, _ := processTime(pid)
-	return clocks{all, threadTimes(pid)}
+	all, _ := procstat.CPUTime(pid)
+	return clocks{uint64(all), threadTimes(pid)}
 }
 
 // maxEnded bounds the ended threads whose time is kept. The time of others is part of the process's.
@@ -105,15 +103,4 @@ func threadTimes(pid int) map[uint64]uint64 {
 		}
 	}
 	return out
-}
-
-// processTime returns the processor time of a process in nanoseconds, by its CPU clock
-// (clock_getcpuclockid(3)); false if the process has none.
-func processTime(pid int) (uint64, bool) {
-	const cpuclockSched = 2
-	var ts unix.Timespec
-	if unix.ClockGettime(int32(^pid<<3|cpuclockSched), &ts) != nil {
-		return 0, false
-	}
-	return uint64(ts.Nano()), true
 }

@@ -90,9 +90,8 @@ func AlreadyRecording(env []string) *Refusal {
 	if !ours {
 		return nil
 	}
-	return &Refusal{What: "seedwalk is already recording here", Where: EnvSocket + "=" + e.get(EnvSocket),
-		Remedy: "one recording is enough: processes that a recorded command starts are recorded with it",
-		Code:   ExitRefused}
+	return Refuse(EnvSocket+"="+e.get(EnvSocket), "seedwalk is already recording here",
+		"one recording is enough: processes that a recorded command starts are recorded with it")
 }
 
 // OtherProfiler names the profiler that env switches on, as it is set there; "" if

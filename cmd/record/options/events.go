@@ -82,8 +82,7 @@ func (o *Options) checkEvents() *Refusal {
 		case o.modeWhy != "":
 			why = o.modeWhy + ", and only a probe in the process gets the runtime's events"
 		}
-		return &Refusal{What: why, Where: where,
-			Remedy: "use seedwalk waits for waits and locks; cpu and wall need no probe", Code: ExitRefused}
+		return Refuse(where, why, "use seedwalk waits for waits and locks; cpu and wall need no probe")
 	case o.WaitMin < 0:
 		return &Refusal{What: "below 0", Where: "--wait-min " + o.WaitMin.String(),
 			Remedy: "choose 0 for every wait", Code: ExitUsage}

@@ -44,8 +44,7 @@ func (o *Options) ChooseMode() *Refusal {
 			break
 		}
 		if o.Mode == ModeProbe {
-			return &Refusal{What: why, Where: "--mode probe",
-				Remedy: "use --mode snapshot", Code: ExitRefused}
+			return Refuse("--mode probe", why, "use --mode snapshot")
 		}
 		o.Mode, o.modeWhy = ModeSnapshot, why
 	default:

@@ -151,6 +151,11 @@ type Refusal struct {
 	Err    error // of a file that cannot be written; nil: it is something else
 }
 
+// Refuse returns a Refusal with ExitRefused.
+func Refuse(where, what, remedy string) *Refusal {
+	return &Refusal{What: what, Where: where, Remedy: remedy, Code: ExitRefused}
+}
+
 // Unwrap returns Err.
 func (r *Refusal) Unwrap() error { return r.Err }
 
@@ -213,20 +218,20 @@ const LibraryRemedy = "build it with make build in a clone of seedwalk, then put
 // Linux, there is no library that suspends the runtime.
 func (o *Options) noLibrary(system string, err error) *Refusal {
 	if o.Mode == ModeProbe {
-		return &Refusal{What: "the probe cannot be read: " + Reason(err), Where: o.Profiler,
-			Remedy: "leave out --probe and SEEDWALK_PROBE: this program carries a probe", Code: ExitRefused}
+		return Refuse(o.Profiler, "the probe cannot be read: "+Reason(err),
+			"leave out --probe and SEEDWALK_PROBE: this program carries a probe")
 	}
 	if system != "linux/arm64" || !errors.Is(err, fs.ErrNotExist) {
-		return &Refusal{What: "--mode snapshot needs the profiler library " + LibraryName +
-			", which cannot be read: " + Reason(err), Where: o.Profiler,
-			Remedy: LibraryRemedy, Code: ExitRefused}
+		return Refuse(o.Profiler,
+			"--mode snapshot needs the profiler library "+LibraryName+", which cannot be read: "+Reason(err),
+			LibraryRemedy)
 	}
 	what := "there is no library for ARM64 that suspends a runtime"
 	if o.modeWhy != "" {
 		what += ", and one is needed: " + o.modeWhy
 	}
-	return &Refusal{What: what, Where: "--mode snapshot",
-		Remedy: "record .NET 9 or later, which needs none, and leave --mode out", Code: ExitRefused}
+	return Refuse("--mode snapshot", what,
+		"record .NET 9 or later, which needs none, and leave --mode out")
 }
 
 // Absolute returns the absolute path of a file. It does not change - and paths that cannot be resolved.

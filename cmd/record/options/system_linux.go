@@ -44,7 +44,7 @@ func FewFiles() *Refusal {
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil || limit.Cur >= minFiles {
 		return nil
 	}
-	return &Refusal{What: fmt.Sprintf("seedwalk may open %d files, and needs %d", limit.Cur, minFiles),
-		Where:  "ulimit -n",
-		Remedy: "raise the limit, and lower it for the program only: seedwalk record -- sh -c 'ulimit -n 32; exec COMMAND'", Code: ExitRefused}
+	return Refuse("ulimit -n",
+		fmt.Sprintf("seedwalk may open %d files, and needs %d", limit.Cur, minFiles),
+		"raise the limit, and lower it for the program only: seedwalk record -- sh -c 'ulimit -n 32; exec COMMAND'")
 }

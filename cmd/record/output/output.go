@@ -114,15 +114,13 @@ func CheckWritable(path string) *options.Refusal {
 		return nil
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return &options.Refusal{What: "is a directory", Where: path,
-			Remedy: "name a file in it", Code: options.ExitRefused}
+		return options.Refuse(path, "is a directory", "name a file in it")
 	} else if err == nil && !info.Mode().IsRegular() {
 		return nil
 	} else if err == nil {
 		if err := replaceError(path); err != nil {
-			return &options.Refusal{What: "cannot be replaced: " + options.Reason(err), Where: path,
-				Remedy: "close the program that has it open, or choose another name with --output",
-				Code:   options.ExitRefused}
+			return options.Refuse(path, "cannot be replaced: "+options.Reason(err),
+				"close the program that has it open, or choose another name with --output")
 		}
 	}
 	dir := filepath.Dir(path)
