@@ -224,7 +224,7 @@ func (x *shapes) run(t *testing.T, n int) {
 	fmt.Fprintf(&b, "run %d: %d samples, %d suspensions\n%-16s %v", n+1, len(samples),
 		f.Suspended.Count, "suspended", micros(f.Suspended))
 	for _, p := range f.Parts {
-		fmt.Fprintf(&b, "\n%-16s %v", p.Name, micros(p.FigureTimes))
+		fmt.Fprintf(&b, "\n%-16s %v", p.Name, micros(p.Quantiles))
 	}
 	if t.Log(b.String()); second {
 		tries := readOracle(t, file)

@@ -56,7 +56,7 @@ func runWindows(t *testing.T, limit time.Duration, env []string, flags []string,
 }
 
 // micros prints times in microseconds.
-func micros(q export.FigureTimes) string {
+func micros(q export.Quantiles) string {
 	us := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 	return fmt.Sprintf("µs p50 %8.1f  p99 %9.1f  max %9.1f", us(q.P50), us(q.P99), us(q.Max))
 }

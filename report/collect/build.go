@@ -228,7 +228,7 @@ func (b *builder) finish(info *Info) {
 	}
 	for i := range b.parts {
 		if b.parts[i].Count() > 0 {
-			s.Parts = append(s.Parts, export.Part{Name: parts[i].name, Time: quantiles(&b.parts[i])})
+			s.Parts = append(s.Parts, export.Part{Name: parts[i].name, Quantiles: quantiles(&b.parts[i])})
 		}
 	}
 	for answer, n := range b.tries {

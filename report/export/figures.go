@@ -22,9 +22,9 @@ type Figures struct {
 	Gaps      map[string]int64 `json:"gaps"`
 	Threads   int              `json:"threads"`
 	Stacks    int              `json:"distinct_stacks"`
-	Suspended FigureTimes      `json:"suspended"`
-	Parts     []FigurePart     `json:"suspended_parts,omitempty"`
-	Tries     []FigureTries    `json:"tries,omitempty"`
+	Suspended Quantiles        `json:"suspended"`
+	Parts     []Part           `json:"suspended_parts,omitempty"`
+	Tries     []Tries          `json:"tries,omitempty"`
 	Retries   int64            `json:"retries"`
 	Lost      int64            `json:"lost"`
 	Notes     []string         `json:"notes"`
@@ -74,27 +74,6 @@ type FigureEvents struct {
 	Open     int64  `json:"open"`
 }
 
-// FigureTimes are Quantiles.
-type FigureTimes struct {
-	Count int64         `json:"count"`
-	P50   time.Duration `json:"p50_ns"`
-	P99   time.Duration `json:"p99_ns"`
-	Max   time.Duration `json:"max_ns"`
-}
-
-// FigurePart is a Part.
-type FigurePart struct {
-	Name string `json:"name"`
-	FigureTimes
-}
-
-// FigureTries are Tries.
-type FigureTries struct {
-	Verdict string `json:"verdict"`
-	Result  string `json:"hresult"`
-	Count   int64  `json:"count"`
-}
-
 // NewRecording returns the Recording of a profile. format names the output that begins with it.
 func NewRecording(format string, p *Profile) Recording {
 	r := Recording{Format: format, Version: JSONVersion, Command: list(p.Command), Runtime: p.Runtime,
@@ -109,14 +88,12 @@ func figures(p *Profile) Figures {
 	s := &p.Stats
 	f := Figures{Samples: s.Samples, Complete: s.Complete, Gaps: s.Gaps,
 		Threads: int(p.threadCount()), Stacks: len(p.Stacks),
-		Suspended: FigureTimes(s.Suspended), Retries: s.Retries, Lost: s.Lost, Notes: list(s.Notes),
-		Empty: s.Empty, ExitNote: s.ExitNote,
+		Suspended: s.Suspended, Parts: s.Parts, Tries: s.Tries, Retries: s.Retries, Lost: s.Lost,
+		Notes: list(s.Notes), Empty: s.Empty, ExitNote: s.ExitNote,
 		Way: s.Way, WayWhy: s.WayWhy, Counters: s.Counters,
 		Events: convert(s.Events, func(e *EventStats) FigureEvents {
 			return FigureEvents{e.Event.String(), e.Seen, e.Count, e.Complete, e.Sum, e.Longest, e.Open}
-		}),
-		Parts: convert(s.Parts, func(p *Part) FigurePart { return FigurePart{p.Name, FigureTimes(p.Time)} }),
-		Tries: convert(s.Tries, func(t *Tries) FigureTries { return FigureTries(*t) })}
+		})}
 	if c := s.Clock; c != nil {
 		f.Clock = &FigureClock{c.Kind.String(), c.UserOnly, c.Stretches, c.Timers, c.LateP90, c.Hits,
 			c.Rejected}

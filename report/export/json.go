@@ -17,7 +17,7 @@ const JSONVersion = 1
 type jsonFile struct {
 	Recording
 	Modules []jsonModule `json:"modules"`
-	Threads []jsonThread `json:"threads"`
+	Threads []Thread     `json:"threads"`
 	Frames  []jsonFrame  `json:"frames"`
 	Stacks  []jsonStack  `json:"stacks"`
 	Waits   []jsonWait   `json:"waits,omitempty"`
@@ -37,11 +37,6 @@ type jsonModule struct {
 	Start   string `json:"start"`
 	End     string `json:"end"`
 	Offset  string `json:"offset"`
-}
-
-type jsonThread struct {
-	ID   int    `json:"id"`
-	Name string `json:"name"`
 }
 
 type jsonFrame struct {
@@ -88,7 +83,7 @@ func WriteJSON(w io.Writer, p *Profile) error {
 	f.Modules = convert(p.Modules, func(m *Module) jsonModule {
 		return jsonModule{m.Path, m.BuildID, hex(m.Start), hex(m.End), hex(m.Offset)}
 	})
-	f.Threads = convert(p.Threads, func(t *Thread) jsonThread { return jsonThread{t.ID, t.Name} })
+	f.Threads = list(p.Threads)
 	f.Frames = convert(p.Frames, frameJSON)
 	f.Stacks = convert(p.Stacks, func(s *Stack) jsonStack {
 		return jsonStack{s.Thread, list(s.Frames), s.Count, s.WallNanos, s.CPUNanos,

@@ -62,8 +62,8 @@ type Module struct {
 
 // Thread is a thread with samples. ID 0 means all threads without samples.
 type Thread struct {
-	ID   int // the kernel's thread id, 0 = threads without samples
-	Name string
+	ID   int    `json:"id"` // the kernel's thread id, 0 = threads without samples
+	Name string `json:"name"`
 }
 
 // Event is the kind of a stack: a sample of time, or an event of the runtime.
@@ -195,21 +195,24 @@ type EventStats struct {
 
 // Quantiles summarizes a distribution of times.
 type Quantiles struct {
-	Count         int64 // number of values; if 0, the other fields are unset
-	P50, P99, Max time.Duration
+	Count int64         `json:"count"` // number of values; if 0, the other fields are unset
+	P50   time.Duration `json:"p50_ns"`
+	P99   time.Duration `json:"p99_ns"`
+	Max   time.Duration `json:"max_ns"`
 }
 
 // Part is a share of the time of a suspension.
 type Part struct {
-	Name string
-	Time Quantiles
+	Name string `json:"name"`
+	Quantiles
 }
 
 // Tries counts suspensions of single threads by result: the verdict on our own walk, and the
 // HRESULT of DoStackSnapshot.
 type Tries struct {
-	Verdict, Result string
-	Count           int64
+	Verdict string `json:"verdict"`
+	Result  string `json:"hresult"`
+	Count   int64  `json:"count"`
 }
 
 // threadCount returns the number of threads, without the one for all threads without samples.

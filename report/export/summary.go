@@ -159,7 +159,7 @@ func WriteSummary(w io.Writer, p *Profile, opt TextOptions) error {
 		s.line("suspended", "", times(q)+fmt.Sprintf("   (%s)", plural(q.Count, "suspension")))
 	}
 	for _, part := range p.Stats.Parts {
-		s.line("", "", times(part.Time)+"   "+clean(part.Name))
+		s.line("", "", times(part.Quantiles)+"   "+clean(part.Name))
 	}
 	for i, t := range p.Stats.Tries {
 		label := ""
