@@ -97,12 +97,10 @@ func runAgent(args []string) int {
 		err = f.rules()
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk agent: %v; see seedwalk agent --help\n", err)
-		return cli.ExitUsage
+		return cli.Usage("agent", err)
 	}
 	if err := f.run(); err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk agent: %v\n", err)
-		return options.ExitRefused
+		return cli.Fail("agent", options.ExitRefused, err)
 	}
 	return cli.ExitOK
 }

@@ -1,22 +1,14 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/cmd/engine"
-	"github.com/seedwalk/seedwalk/cmd/seedwalk/builder"
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
-	"github.com/seedwalk/seedwalk/cmd/seedwalk/doctor"
-	"github.com/seedwalk/seedwalk/cmd/seedwalk/stack"
-	"github.com/seedwalk/seedwalk/cmd/seedwalk/top"
-	"github.com/seedwalk/seedwalk/cmd/seedwalk/waits"
 )
 
 const completionHelp = `Usage: seedwalk completion bash|zsh|fish
@@ -40,22 +32,10 @@ func runCompletion(args []string) int {
 	write := map[string]func(io.Writer){"bash": completeBash, "zsh": completeZsh,
 		"fish": completeFish}[set.Arg(0)]
 	if write == nil || set.NArg() != 1 {
-		fmt.Fprintf(os.Stderr, "seedwalk completion: %v; see seedwalk completion --help\n",
-			errors.New("name one shell: bash, zsh, or fish"))
-		return cli.ExitUsage
+		return cli.Usage("completion", "name one shell: bash, zsh, or fish")
 	}
 	write(cli.Stdout)
 	return cli.ExitOK
-}
-
-// helpTexts are the help texts by command. The flags are read from them.
-func helpTexts() map[string]string {
-	return map[string]string{"record": recordHelpText(), "report": reportHelpText(), "diff": diffHelp,
-		"convert": convertHelp, "waits": waits.Help, "top": top.Help, "agent": agentHelp,
-		"stack": stack.Help, "hang": stack.HangHelp, "tasks": stack.TasksHelp, "doctor": doctor.Help,
-		"info": builder.InfoHelp, "capture": builder.CaptureHelp, "engine": engine.Help,
-		"replay": builder.ReplayHelp, "rules": builder.RulesHelp, "sim": builder.SimHelp,
-		"completion": completionHelp, "version": versionHelp}
 }
 
 var flagPattern = regexp.MustCompile(`--[a-z][a-z-]*`)
@@ -86,11 +66,10 @@ func completeBash(w io.Writer) {
 	case "$cur" in
 	-*) case "${COMP_WORDS[1]}" in
 `, strings.Join(names(), " "))
-	helps := helpTexts()
-	for _, name := range names() {
-		if flags := flagsIn(helps[name]); len(flags) > 0 {
+	for _, c := range commands {
+		if flags := flagsIn(c.help); len(flags) > 0 {
 			fmt.Fprintf(w, "\t\t%s) COMPREPLY=($(compgen -W \"%s\" -- \"$cur\")) ;;\n",
-				name, strings.Join(flags, " "))
+				c.name, strings.Join(flags, " "))
 		}
 	}
 	fmt.Fprint(w, "\t\tesac ;;\n\t*) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n\tesac\n}\ncomplete -o filenames -F _seedwalk seedwalk\n")
@@ -103,11 +82,10 @@ func completeZsh(w io.Writer) {
 }
 
 func completeFish(w io.Writer) {
-	helps := helpTexts()
 	for _, c := range commands {
 		fmt.Fprintf(w, "complete -c seedwalk -n __fish_use_subcommand -f -a %s -d '%s'\n", c.name,
 			strings.ReplaceAll(c.line, "'", `\'`))
-		for _, f := range flagsIn(helps[c.name]) {
+		for _, f := range flagsIn(c.help) {
 			fmt.Fprintf(w, "complete -c seedwalk -n '__fish_seen_subcommand_from %s' -l %s\n",
 				c.name, strings.TrimPrefix(f, "--"))
 		}

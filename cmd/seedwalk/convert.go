@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 )
 
@@ -49,26 +50,20 @@ func runConvert(args []string) int {
 	if len(files) == 0 || len(files)+len(named) <= inputs {
 		err = errors.New("name a recording and at least one output")
 	}
-	var outputs []output
+	var outputs []options.Output
 	if err == nil {
 		outputs, err = pairReport(append(named, files[inputs:]...), formats)
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk convert: %v; see seedwalk convert --help\n", err)
-		return cli.ExitUsage
+		return cli.Usage("convert", err)
 	}
-	p, code := loadProfile(files[:inputs], view.metric, view.symbols, os.Stderr)
-	if p == nil {
+	_, q, code := view.load("convert", files[:inputs])
+	if q == nil {
 		return code
-	}
-	q, err := view.apply(p)
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk convert: %s: %v\n", files[0], err)
-		return cli.ExitUsage
 	}
 	for _, o := range outputs {
 		if err := writeOutput(q, o); err != nil {
-			fmt.Fprintf(os.Stderr, "seedwalk: cannot write %s: %v\n", o.path, err)
+			fmt.Fprintf(os.Stderr, "seedwalk: cannot write %s: %v\n", o.Path, err)
 			return cli.ExitUnreadable
 		}
 	}

@@ -5,9 +5,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 	"github.com/seedwalk/seedwalk/report/diff"
 	"github.com/seedwalk/seedwalk/report/export"
@@ -65,39 +65,36 @@ func runDiff(args []string) int {
 		return code
 	}
 	if err := f.checkDiff(files); err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk diff: %v; see seedwalk diff --help\n", err)
-		return cli.ExitUsage
+		return cli.Usage("diff", err)
 	}
 	var sides [2]*export.Profile
 	whole := true
 	for i, path := range files {
-		p, code := loadProfile([]string{path}, f.metric, f.symbols, os.Stderr)
-		if p == nil {
+		_, q, code := f.load("diff", []string{path})
+		switch {
+		case q == nil && code == cli.ExitUsage:
+			return code
+		case q == nil:
 			return cli.ExitUnreadable
 		}
-		whole = whole && code == cli.ExitOK
-		var err error
-		if sides[i], err = f.apply(p); err != nil {
-			fmt.Fprintf(os.Stderr, "seedwalk diff: %s: %v\n", path, err)
-			return cli.ExitUsage
-		}
+		sides[i], whole = q, whole && code == cli.ExitOK
 	}
 	r, err := diff.Compare(sides[0], sides[1])
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk diff: %v\n", err)
-		return cli.ExitUnreadable
+		return cli.Fail("diff", cli.ExitUnreadable, err)
 	}
 	switch {
 	case f.output != "":
-		page := output{f.output, export.Format{Write: func(w io.Writer, _ *export.Profile) error {
+		page := options.Output{Path: f.output}
+		page.Format.Write = func(w io.Writer, _ *export.Profile) error {
 			return r.WritePage(w, sides[0], sides[1],
 				[2]string{filepath.Base(files[0]), filepath.Base(files[1])})
-		}}}
-		if code := writeOutputs(nil, []output{page}); code != cli.ExitOK {
+		}
+		if code := writeOutputs(nil, []options.Output{page}); code != cli.ExitOK {
 			return code
 		}
 	case f.json:
-		printJSON(r.Document())
+		cli.PrintJSON("diff", r.Document(), "")
 	default:
 		r.WriteText(cli.Stdout, export.Unit(sides[0]), f.top, f.all)
 	}

@@ -69,17 +69,14 @@ func commandsIn(text string) (all [][]string) {
 // TestCompletionKnowsAll: every command except help has a help text, and the flags in these texts can be
 // completed.
 func TestCompletionKnowsAll(t *testing.T) {
-	helps := helpTexts()
-	for _, name := range names() {
-		if name != "help" && helps[name] == "" {
-			t.Errorf("%s has no help text", name)
-		}
+	for _, c := range commands {
+		expect.True(t, c.name == "help" || c.help != "", "%s has no help text", c.name)
 	}
 	for _, want := range []struct{ command, flag string }{{"record", "--pid"},
 		{"record", "--keep-suspension"}, {"report", "--since"}, {"diff", "--until"},
 		{"waits", "--follow"}, {"stack", "--core"}} {
-		expect.True(t, slices.Contains(flagsIn(helps[want.command]), want.flag),
-			"%s: no %s in %v", want.command, want.flag, flagsIn(helps[want.command]))
+		flags := flagsIn(find(want.command).help)
+		expect.True(t, slices.Contains(flags, want.flag), "%s: no %s in %v", want.command, want.flag, flags)
 	}
 }
 

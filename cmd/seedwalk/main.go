@@ -40,6 +40,7 @@ type command struct {
 	name string
 	line string // what it does, in one line
 	run  func(args []string) int
+	help string // "" for help itself
 }
 
 // commands in the order in which help lists them. A new one is one entry here
@@ -48,26 +49,27 @@ var commands []command
 
 func init() {
 	commands = append(commands,
-		command{"record", "run a command and record its stacks", runRecord},
-		command{"agent", "record .NET processes all the time, at a low rate", runAgent},
-		command{"report", "show a recording, or make another format from it", runReport},
-		command{"diff", "compare two recordings: what became slower", runDiff},
-		command{"convert", "write a recording in other formats", runConvert},
-		command{"waits", "report where a program waits: locks, events, tasks", waits.Run},
-		command{"stack", "show the stacks of a running process or of a core", stack.Run},
-		command{"top", "show what a running process does now", top.Run},
-		command{"hang", "explain why a process makes no progress: who waits for whom", stack.Hang},
-		command{"tasks", "list pending async operations: who awaits whom", stack.Tasks},
-		command{"doctor", "check what would prevent a recording here", doctor.Run},
-		command{"info", "show and check the unwind data of an image", builder.Info},
-		command{"capture", "save stacks of a running program in a file, to walk them again", builder.Capture},
-		command{"engine", "sample for the client library, which starts this command", engine.Run},
-		command{"replay", "check the walkers against recorded inputs with known answers", builder.Replay},
-		command{"rules", "look up what a profiler may call, where, and what results mean", builder.Rules},
-		command{"sim", "show the rules of stack walking in simulated processes", builder.Sim},
-		command{"completion", "print a script that completes commands and flags", runCompletion},
-		command{"help", "explain seedwalk or one of its commands", runHelp},
-		command{"version", "print the version", runVersion},
+		command{"record", "run a command and record its stacks", runRecord, recordHelpText()},
+		command{"agent", "record .NET processes all the time, at a low rate", runAgent, agentHelp},
+		command{"report", "show a recording, or make another format from it", runReport, reportHelpText()},
+		command{"diff", "compare two recordings: what became slower", runDiff, diffHelp},
+		command{"convert", "write a recording in other formats", runConvert, convertHelp},
+		command{"waits", "report where a program waits: locks, events, tasks", waits.Run, waits.Help},
+		command{"stack", "show the stacks of a running process or of a core", stack.Run, stack.Help},
+		command{"top", "show what a running process does now", top.Run, top.Help},
+		command{"hang", "explain why a process makes no progress: who waits for whom", stack.Hang, stack.HangHelp},
+		command{"tasks", "list pending async operations: who awaits whom", stack.Tasks, stack.TasksHelp},
+		command{"doctor", "check what would prevent a recording here", doctor.Run, doctor.Help},
+		command{"info", "show and check the unwind data of an image", builder.Info, builder.InfoHelp},
+		command{"capture", "save stacks of a running program in a file, to walk them again", builder.Capture, builder.CaptureHelp},
+		command{"engine", "sample for the client library, which starts this command", engine.Run, engine.Help},
+		command{"replay", "check the walkers against recorded inputs with known answers", builder.Replay, builder.ReplayHelp},
+		command{"rules", "look up what a profiler may call, where, and what results mean", builder.Rules, builder.RulesHelp},
+		command{"sim", "show the rules of stack walking in simulated processes", builder.Sim, builder.SimHelp},
+		command{"completion", "print a script that completes commands and flags", runCompletion,
+			completionHelp},
+		command{"help", "explain seedwalk or one of its commands", runHelp, ""},
+		command{"version", "print the version", runVersion, versionHelp},
 	)
 }
 

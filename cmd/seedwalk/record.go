@@ -101,11 +101,16 @@ Exit code: the command's own; 125 seedwalk could not begin or could not keep the
 `
 
 func recordHelpText() string {
+	return withFormats(recordHelp, append(export.Formats(), export.RecordingFile))
+}
+
+// withFormats returns a help text with its list of formats.
+func withFormats(help string, formats []export.Format) string {
 	var b strings.Builder
-	for _, f := range append(export.Formats(), export.RecordingFile) {
+	for _, f := range formats {
 		fmt.Fprintf(&b, "  %-11s %-17s %s\n", f.Name, f.Extensions[0], f.Description)
 	}
-	return fmt.Sprintf(recordHelp, b.String())
+	return fmt.Sprintf(help, b.String())
 }
 
 // recordFlags are the flags of record.
@@ -149,8 +154,7 @@ func runRecord(args []string) int {
 	}
 	f.opt.Command = set.Args()
 	if err := f.check(); err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk record: %v; see seedwalk record --help\n", err)
-		return cli.ExitUsage
+		return cli.Usage("record", err)
 	}
 	return f.run()
 }
@@ -276,8 +280,7 @@ func (f *recordFlags) run() int {
 	var refusal *options.Refusal
 	if errors.As(err, &refusal) {
 		if refusal.Code == options.ExitUsage {
-			fmt.Fprintf(os.Stderr, "seedwalk record: %v; see seedwalk record --help\n", refusal)
-			return refusal.Code
+			return cli.Usage("record", refusal)
 		}
 		screen.say(refusal.Error())
 		return refusal.Code
@@ -335,10 +338,5 @@ func writeJSONSummary(w io.Writer, res *options.Result) {
 			s.Problems = append(s.Problems, o.Output.Path+": "+o.Err.Error())
 		}
 	}
-	line, err := json.Marshal(s)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "seedwalk:", err)
-		return
-	}
-	fmt.Fprintf(w, "%s\n", line)
+	json.NewEncoder(w).Encode(s) // text and numbers: can be encoded
 }

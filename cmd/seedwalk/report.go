@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	place "github.com/seedwalk/seedwalk/cmd/record/output"
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 	"github.com/seedwalk/seedwalk/report/export"
@@ -123,6 +123,19 @@ func (v *viewFlags) apply(p *export.Profile) (*export.Profile, error) {
 	return nil, fmt.Errorf("the recording has no metric %q; it has %s", v.metric, strings.Join(names, ", "))
 }
 
+// load reads a recording, or traces of one process, and selects the part q of it. If that is not possible,
+// it reports why, and q is nil.
+func (v *viewFlags) load(command string, files []string) (p, q *export.Profile, code int) {
+	if p, code = loadProfile(files, v.metric, v.symbols, os.Stderr); p == nil {
+		return nil, nil, code
+	}
+	q, err := v.apply(p)
+	if err != nil {
+		return nil, nil, cli.Fail(command, cli.ExitUsage, fmt.Errorf("%s: %w", files[0], err))
+	}
+	return p, q, code
+}
+
 // threadNames lists the names of a profile's threads, each once.
 func threadNames(p *export.Profile) string {
 	var names []string
@@ -161,17 +174,11 @@ func runReport(args []string) int {
 	}
 	outputs, err := f.checkReport(files)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk report: %v; see seedwalk report --help\n", err)
-		return cli.ExitUsage
+		return cli.Usage("report", err)
 	}
-	p, code := loadProfile(files, f.metric, f.symbols, os.Stderr)
-	if p == nil {
+	p, q, code := f.load("report", files)
+	if q == nil {
 		return code
-	}
-	q, err := f.apply(p)
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk report: %s: %v\n", files[0], err)
-		return cli.ExitUsage
 	}
 	if len(outputs) == 0 {
 		if len(q.Stacks) == 0 && len(p.Stacks) > 0 && !f.json {
@@ -182,16 +189,10 @@ func runReport(args []string) int {
 	return max(code, writeOutputs(q, outputs))
 }
 
-func reportHelpText() string {
-	var b strings.Builder
-	for _, f := range export.Formats() {
-		fmt.Fprintf(&b, "  %-11s %-17s %s\n", f.Name, f.Extensions[0], f.Description)
-	}
-	return fmt.Sprintf(reportHelp, b.String())
-}
+func reportHelpText() string { return withFormats(reportHelp, export.Formats()) }
 
 // checkReport checks what the user typed and pairs outputs with formats.
-func (f *reportFlags) checkReport(args []string) ([]output, error) {
+func (f *reportFlags) checkReport(args []string) ([]options.Output, error) {
 	if len(args) == 0 {
 		return nil, errors.New("name a recording, or traces of one process")
 	}
@@ -210,30 +211,21 @@ func (f *reportFlags) checkReport(args []string) ([]output, error) {
 	return pairReport(f.outputs, f.formats)
 }
 
-// output is a file to write.
-type output struct {
-	path   string
-	format export.Format
-}
-
-func pairReport(outputs, formats cli.List) (all []output, err error) {
-	paired, err := pairOutputs(outputs, formats)
-	if err != nil {
-		return nil, err
-	}
-	for _, o := range paired {
+// pairReport is pairOutputs, without the format of recordings.
+func pairReport(outputs, formats cli.List) ([]options.Output, error) {
+	all, err := pairOutputs(outputs, formats)
+	for _, o := range all {
 		if o.Format.Write == nil {
 			return nil, fmt.Errorf("%s: a recording is made by seedwalk record only; choose another format", o.Path)
 		}
-		all = append(all, output{o.Path, o.Format})
 	}
-	return all, nil
+	return all, err
 }
 
 // show prints the report.
 func (f *reportFlags) show(p *export.Profile) int {
 	if f.json {
-		return printJSON(export.NewRecording("seedwalk-recording", p))
+		return cli.PrintJSON("report", export.NewRecording("seedwalk-recording", p), "")
 	}
 	opt := cli.TextOptions(os.Stdout)
 	export.WriteSummary(cli.Stdout, p, opt)
@@ -249,40 +241,28 @@ func (f *reportFlags) show(p *export.Profile) int {
 		err = export.WriteTree(cli.Stdout, p, opt)
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk report: %v\n", err)
-		return cli.ExitUnreadable
+		return cli.Fail("report", cli.ExitUnreadable, err)
 	}
 	return cli.ExitOK
 }
 
 // writeOutputs writes a profile in each format.
-func writeOutputs(p *export.Profile, outputs []output) int {
+func writeOutputs(p *export.Profile, outputs []options.Output) int {
 	for _, o := range outputs {
 		if err := writeOutput(p, o); err != nil {
-			fmt.Fprintf(os.Stderr, "seedwalk: cannot write %s: %v\n", o.path, err)
+			fmt.Fprintf(os.Stderr, "seedwalk: cannot write %s: %v\n", o.Path, err)
 			return cli.ExitUnreadable
 		}
-		if o.path != "-" {
-			fmt.Fprintf(os.Stderr, "wrote %s\n", cli.ShortPath(o.path))
+		if o.Path != "-" {
+			fmt.Fprintf(os.Stderr, "wrote %s\n", cli.ShortPath(o.Path))
 		}
 	}
 	return cli.ExitOK
 }
 
-func writeOutput(p *export.Profile, o output) error {
-	if o.path == "-" {
-		return o.format.Write(cli.Stdout, p)
+func writeOutput(p *export.Profile, o options.Output) error {
+	if o.Path == "-" {
+		return o.Format.Write(cli.Stdout, p)
 	}
-	return place.New().Write(o.path, func(w io.Writer) error { return o.format.Write(w, p) })
-}
-
-// printJSON prints v as one line.
-func printJSON(v any) int {
-	line, err := json.Marshal(v)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "seedwalk:", err)
-		return cli.ExitUnreadable
-	}
-	fmt.Fprintf(cli.Stdout, "%s\n", line)
-	return cli.ExitOK
+	return place.New().Write(o.Path, func(w io.Writer) error { return o.Format.Write(w, p) })
 }

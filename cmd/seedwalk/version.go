@@ -1,10 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
 	"runtime"
 	"runtime/debug"
 
@@ -71,14 +69,11 @@ func runVersion(args []string) int {
 		return code
 	}
 	if set.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "seedwalk version: unexpected argument %q; see seedwalk version --help\n", set.Arg(0))
-		return cli.ExitUsage
+		return cli.Usage("version", fmt.Sprintf("unexpected argument %q", set.Arg(0)))
 	}
 	v := ownVersions()
 	if *asJSON {
-		b, _ := json.Marshal(v) // plain strings and a number: cannot fail
-		fmt.Fprintf(cli.Stdout, "%s\n", b)
-		return cli.ExitOK
+		return cli.PrintJSON("version", v, "")
 	}
 	fmt.Fprintf(cli.Stdout, "seedwalk %s (stream %d, %s, %s/%s)\n", v.Version, v.Stream, v.Go, v.OS, v.Arch)
 	return cli.ExitOK

@@ -3,7 +3,6 @@ package builder
 import (
 	"flag"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
@@ -65,8 +64,7 @@ func Capture(args []string) int {
 	}
 	f.command = set.Args()
 	if err := f.check(); err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk capture: %v; see seedwalk capture --help\n", err)
-		return cli.ExitUsage
+		return cli.Usage("capture", err)
 	}
 	return f.run()
 }

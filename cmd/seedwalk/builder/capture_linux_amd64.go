@@ -1,7 +1,6 @@
 package builder
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,7 +21,7 @@ func (f *captureFlags) run() int {
 		cmd = exec.Command(f.command[0], f.command[1:]...)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 		if err := cmd.Start(); err != nil {
-			return notStarted(err)
+			return cli.NotStarted("capture", err)
 		}
 		pid = cmd.Process.Pid
 	}
@@ -37,14 +36,6 @@ func (f *captureFlags) run() int {
 		code = cli.CommandCode(cmd)
 	}
 	return code
-}
-
-func notStarted(err error) int {
-	fmt.Fprintf(os.Stderr, "seedwalk capture: %v\n", err)
-	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
-		return options.ExitNotFound
-	}
-	return options.ExitCannotRun
 }
 
 // take captures stacks of the process until there are enough, or the process has ended.
@@ -73,12 +64,10 @@ func (f *captureFlags) keep(t *capture.Taker) int {
 		if t.Refused != nil {
 			why = t.Refused.Error()
 		}
-		fmt.Fprintf(os.Stderr, "seedwalk capture: no stack was taken: %s\n", why)
-		return options.ExitRefused
+		return cli.Fail("capture", options.ExitRefused, "no stack was taken: "+why)
 	}
 	if err := t.File.Write(f.output); err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk capture: %v\n", err)
-		return options.ExitRefused
+		return cli.Fail("capture", options.ExitRefused, err)
 	}
 	if !f.quiet {
 		size := 0

@@ -3,13 +3,10 @@
 package builder
 
 import (
-	"fmt"
-	"os"
-
 	"github.com/seedwalk/seedwalk/cmd/record/options"
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 )
 
 func (f *captureFlags) run() int {
-	fmt.Fprintln(os.Stderr, "seedwalk capture: this command needs Linux on x86-64")
-	return options.ExitRefused
+	return cli.Fail("capture", options.ExitRefused, "this command needs Linux on x86-64")
 }

@@ -1,11 +1,8 @@
 package builder
 
 import (
-	"encoding/json"
 	"flag"
-	"fmt"
 	"io"
-	"os"
 
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 	"github.com/seedwalk/seedwalk/report/inspect"
@@ -47,25 +44,17 @@ func Info(args []string) int {
 		return code
 	}
 	if wrong := wrongInfo(set.NArg(), *at, *check); wrong != "" {
-		fmt.Fprintf(os.Stderr, "seedwalk info: %s; see seedwalk info --help\n", wrong)
-		return cli.ExitUsage
+		return cli.Usage("info", wrong)
 	}
 	answer, code, err := askInfo(set.Arg(0), *at, *check)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk info: %v\n", err)
-		return cli.ExitUnreadable
+		return cli.Fail("info", cli.ExitUnreadable, err)
 	}
 	if !*asJSON {
 		answer.Text(cli.Stdout)
 		return code
 	}
-	b, err := json.MarshalIndent(answer, "", "  ")
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk info: %v\n", err)
-		return cli.ExitUnreadable
-	}
-	fmt.Fprintf(cli.Stdout, "%s\n", b)
-	return code
+	return max(code, cli.PrintJSON("info", answer, "  "))
 }
 
 // wrongInfo returns what is wrong with the arguments, "" if they are right.

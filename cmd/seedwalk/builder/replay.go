@@ -41,8 +41,7 @@ func Replay(args []string) int {
 		return code
 	}
 	if set.NArg() == 0 || *most < 0 {
-		fmt.Fprintln(os.Stderr, "seedwalk replay: name a file or folder; see seedwalk replay --help")
-		return cli.ExitUsage
+		return cli.Usage("replay", "name a file or folder")
 	}
 	r := replay.Runner{Max: *most}
 	unreadable := false
@@ -54,8 +53,7 @@ func Replay(args []string) int {
 	}
 	if *asJSON {
 		if err := r.Report.JSON(cli.Stdout); err != nil {
-			fmt.Fprintf(os.Stderr, "seedwalk replay: %v\n", err)
-			return cli.ExitUnreadable
+			return cli.Fail("replay", cli.ExitUnreadable, err)
 		}
 	} else {
 		r.Report.Text(cli.Stdout)

@@ -1,11 +1,8 @@
 package builder
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,8 +60,7 @@ func Rules(args []string) int {
 	case 1:
 		return rulesOf(set.Arg(0), *asJSON)
 	}
-	fmt.Fprintf(os.Stderr, "seedwalk rules: one name at a time, not %d; see seedwalk rules --help\n", set.NArg())
-	return cli.ExitUsage
+	return cli.Usage("rules", fmt.Sprintf("one name at a time, not %d", set.NArg()))
 }
 
 // Contract is the answer to a name. Exactly one of Info, Callback, Bit, Result, Rule, Check, and Listed is
@@ -195,24 +191,13 @@ func delivers(t *api.Tables, bit string) (all []string) {
 func rulesOf(name string, asJSON bool) int {
 	c := lookUp(name)
 	if c == nil {
-		fmt.Fprintf(os.Stderr, "seedwalk rules: nothing is called %q%s; seedwalk rules lists all names\n",
-			name, cli.DidYouMean(name, ruleNames()))
-		return cli.ExitWrong
+		return cli.Fail("rules", cli.ExitWrong, fmt.Sprintf("nothing is called %q%s; seedwalk rules lists all names",
+			name, cli.DidYouMean(name, ruleNames())))
 	}
 	if asJSON {
-		return writeJSON(cli.Stdout, c)
+		return cli.PrintJSON("rules", c, "  ")
 	}
 	c.print(cli.Stdout)
-	return cli.ExitOK
-}
-
-func writeJSON(w io.Writer, v any) int {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	if err := e.Encode(v); err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk rules: %v\n", err)
-		return cli.ExitWrong
-	}
 	return cli.ExitOK
 }
 

@@ -53,7 +53,7 @@ func listed() (l AllNames) {
 func rulesList(asJSON bool) int {
 	l := listed()
 	if asJSON {
-		return writeJSON(cli.Stdout, l)
+		return cli.PrintJSON("rules", l, "  ")
 	}
 	w := cli.Stdout
 	fmt.Fprintln(w, "Rules of stack walking:")

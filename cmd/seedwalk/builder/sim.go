@@ -13,7 +13,6 @@ package builder
 import (
 	"flag"
 	"fmt"
-	"os"
 	"runtime"
 	"strconv"
 
@@ -103,8 +102,7 @@ func Sim(args []string) int {
 }
 
 func simUsage(format string, args ...any) int {
-	fmt.Fprintf(os.Stderr, "seedwalk sim: "+format+"\n", args...)
-	return cli.ExitUsage
+	return cli.Fail("sim", cli.ExitUsage, fmt.Sprintf(format, args...))
 }
 
 func simFlags(args []string) (o *simOptions, code int, done bool) {
@@ -203,14 +201,12 @@ func simDocs(folder string, all []*rules.Rule) int {
 		s := story.Tell(r, true, true)
 		stop()
 		for _, wrong := range s.Wrong() {
-			fmt.Fprintf(os.Stderr, "seedwalk sim: not as it should be, not written: %s\n", wrong)
-			return cli.ExitWrong
+			return cli.Fail("sim", cli.ExitWrong, "not as it should be, not written: "+wrong)
 		}
 		stories = append(stories, s)
 	}
 	if err := story.Write(folder, stories); err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk sim: %v; choose a folder you may write to\n", err)
-		return cli.ExitWrong
+		return cli.Fail("sim", cli.ExitWrong, fmt.Errorf("%w; choose a folder you may write to", err))
 	}
 	return cli.ExitOK
 }

@@ -12,10 +12,12 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,6 +58,44 @@ func Parse(f *flag.FlagSet, help string, args []string) (code int, done bool) {
 		return ExitUsage, true
 	}
 	return ExitOK, false
+}
+
+// Usage reports wrong usage of a command, and returns its exit code.
+func Usage(command string, what any) int {
+	fmt.Fprintf(os.Stderr, "seedwalk %s: %v; see seedwalk %s --help\n", command, what, command)
+	return ExitUsage
+}
+
+// Fail reports why a command failed, and returns code.
+func Fail(command string, code int, why any) int {
+	fmt.Fprintf(os.Stderr, "seedwalk %s: %v\n", command, why)
+	return code
+}
+
+// Problems reports what a command could not read. It returns ExitWrong if there is such a problem.
+func Problems(command string, problems []string) int {
+	for _, p := range problems {
+		Fail(command, ExitWrong, p)
+	}
+	return min(len(problems), ExitWrong)
+}
+
+// PrintJSON prints v on the standard output: as one line if indent is "".
+func PrintJSON(command string, v any, indent string) int {
+	e := json.NewEncoder(Stdout)
+	e.SetIndent("", indent)
+	if err := e.Encode(v); err != nil && Stdout.Err == nil { // the program reports Stdout.Err at its end
+		return Fail(command, ExitUnreadable, err)
+	}
+	return ExitOK
+}
+
+// NotStarted reports why a command could not be started, and returns the exit code.
+func NotStarted(command string, err error) int {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return Fail(command, options.ExitNotFound, err)
+	}
+	return Fail(command, options.ExitCannotRun, err)
 }
 
 // Stdout is the standard output of the commands. It keeps the first error of a write. A command whose output
@@ -178,7 +218,7 @@ const ExitUnreadable = 3
 // SymbolList is --symbols: folders with symbol files, and addresses of symbol servers.
 type SymbolList []string
 
-func (l *SymbolList) String() string { return strings.Join(*l, ",") }
+func (l *SymbolList) String() string { return (*List)(l).String() }
 
 func (l *SymbolList) Set(s string) error {
 	for _, path := range strings.Split(s, ",") {

@@ -28,7 +28,7 @@ var pidChecks = []func(*patient) Finding{checkProcess, checkContainer, checkItsR
 // checkProcess ends the questions if there is nothing to ask about.
 func checkProcess(p *patient) Finding {
 	const name = "process"
-	status := p.status()
+	status := procstat.Status(p.pid)
 	if status == nil {
 		p.gone = true
 		return Finding{name, Bad, fmt.Sprintf("there is no process %d", p.pid), "look for its number with ps"}
@@ -58,20 +58,6 @@ func checkProcess(p *patient) Finding {
 	return Finding{name, Good, detail, ""}
 }
 
-// status is what the kernel tells of the process, nil if there is none.
-func (p *patient) status() map[string]string {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid))
-	if err != nil {
-		return nil
-	}
-	out := map[string]string{}
-	for line := range strings.Lines(string(b)) {
-		k, v, _ := strings.Cut(line, ":")
-		out[k] = strings.TrimSpace(v)
-	}
-	return out
-}
-
 func checkContainer(p *patient) Finding {
 	const name = "container"
 	var other []string
@@ -86,7 +72,7 @@ func checkContainer(p *patient) Finding {
 		return Finding{name, Good, "the process shares our namespaces", ""}
 	}
 	detail := "the process has its own namespaces: " + strings.Join(other, ", ")
-	if ids := strings.Fields(p.status()["NSpid"]); len(ids) > 1 {
+	if ids := strings.Fields(procstat.Status(p.pid)["NSpid"]); len(ids) > 1 {
 		detail += "; its number there is " + ids[len(ids)-1]
 	}
 	return Finding{name, Note, detail, ""}
@@ -183,7 +169,7 @@ func checkStops(p *patient) Finding {
 }
 
 func checkTracer(p *patient) Finding {
-	if tracer := p.status()["TracerPid"]; tracer != "" && tracer != "0" {
+	if tracer := procstat.Status(p.pid)["TracerPid"]; tracer != "" && tracer != "0" {
 		return Finding{"tracer", Note,
 			"process " + tracer + " traces it, and the kernel permits only one tracer",
 			"stack and --outside cannot run until the tracer ends; record --pid works"}

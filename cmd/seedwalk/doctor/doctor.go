@@ -11,7 +11,6 @@
 package doctor
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -79,8 +78,7 @@ func Run(args []string) int {
 		return code
 	}
 	if pid > 0 && set.NArg() > 0 {
-		fmt.Fprintln(os.Stderr, "seedwalk doctor: name a command or --pid, not both; see seedwalk doctor --help")
-		return cli.ExitUsage
+		return cli.Usage("doctor", "name a command or --pid, not both")
 	}
 	p := &patient{pid: int(pid), profiler: *profiler, command: set.Args(), env: os.Environ()}
 	if p.profiler == "" {
@@ -100,8 +98,7 @@ func Run(args []string) int {
 		}
 	}
 	if *asJSON {
-		b, _ := json.MarshalIndent(found, "", "  ") // plain strings: cannot fail
-		fmt.Fprintf(cli.Stdout, "%s\n", b)
+		cli.PrintJSON("doctor", found, "  ")
 	} else {
 		printFindings(cli.Stdout, found, p.pid != 0)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr/tasks"
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
+	"github.com/seedwalk/seedwalk/internal/procstat"
 	"github.com/seedwalk/seedwalk/report/hang"
 	"github.com/seedwalk/seedwalk/sample/paused"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -91,20 +92,16 @@ func Hang(args []string) int {
 		err = fmt.Errorf("--wait %v is not between 10ms and 1h", wait)
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk hang: %v; see seedwalk hang --help\n", err)
-		return cli.ExitUsage
+		return cli.Usage("hang", err)
 	}
 	r, err := f.judge(wait)
 	if err == nil {
 		err = r.write(cli.Stdout, f.json)
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk hang: %v\n", err)
-		return cli.ExitUnreadable
+		return cli.Fail("hang", cli.ExitUnreadable, err)
 	}
-	for _, p := range r.Problems {
-		fmt.Fprintf(os.Stderr, "seedwalk hang: %s\n", p)
-	}
+	cli.Problems("hang", r.Problems)
 	if slices.ContainsFunc(r.Verdicts, func(v hang.Verdict) bool { return v.Hang }) {
 		return cli.ExitWrong
 	}
@@ -118,7 +115,7 @@ const confirms = 4
 // third snapshot decides.
 func (f *stackFlags) judge(wait time.Duration) (*hangReport, error) {
 	if f.core != "" {
-		v, pending, err := f.withTasks(f.ofCore)
+		v, pending, err := f.withTasks()
 		if err != nil {
 			return nil, err
 		}
@@ -128,7 +125,7 @@ func (f *stackFlags) judge(wait time.Duration) (*hangReport, error) {
 	}
 	first, err := f.ofProcess()
 	// A debugger may have stopped the process: the kernel allows no second tracer.
-	if by := stoppedBy(f.pid); err != nil && statusOf(f.pid, "TracerPid") != "0" && by != "" {
+	if by := stoppedBy(f.pid); err != nil && procstat.Status(f.pid)["TracerPid"] != "0" && by != "" {
 		v := newStackView("process", f.pid, "")
 		v.Problems = []string{err.Error()}
 		return reportOf(v, &hang.Process{Stopped: by}), nil
@@ -152,7 +149,7 @@ func (f *stackFlags) compare(first *stackView, wait time.Duration) (*hangReport,
 	before := runTimes(f.pid)
 	time.Sleep(wait)
 	after := runTimes(f.pid)
-	second, pending, err := f.withTasks(f.ofProcess)
+	second, pending, err := f.withTasks()
 	if err != nil {
 		return nil, nil, fmt.Errorf("at the next snapshot: %w", err)
 	}
@@ -175,15 +172,14 @@ func (f *stackFlags) compare(first *stackView, wait time.Duration) (*hangReport,
 }
 
 // withTasks takes a snapshot and reads the pending async operations. pending is empty if they cannot be read.
-func (f *stackFlags) withTasks(look func() (*stackView, error)) (v *stackView,
-	pending *tasks.Result, err error) {
+func (f *stackFlags) withTasks() (v *stackView, pending *tasks.Result, err error) {
 	pending = &tasks.Result{}
 	f.use = func(p *paused.Process) {
 		if r, err := p.Tasks(); err == nil {
 			pending = r
 		}
 	}
-	v, err = look()
+	v, err = f.snapshot()
 	return v, pending, err
 }
 
@@ -260,10 +256,7 @@ func (r *hangReport) write(w io.Writer, asJSON bool) error {
 		return json.NewEncoder(w).Encode(r)
 	}
 	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "%s %d", r.Source, r.PID)
-	if r.Name != "" {
-		fmt.Fprintf(b, " (%s)", r.Name)
-	}
+	writeSource(b, r.Source, r.PID, r.Name)
 	fmt.Fprintf(b, ", %s\n", cli.CountOf(len(r.Threads), "thread"))
 	r.Crash.write(b)
 	for _, v := range r.Verdicts {
@@ -292,17 +285,10 @@ func runTimes(pid int) map[uint32]string {
 	return out
 }
 
-// statusOf returns a field of the process's status file.
-func statusOf(pid int, field string) string {
-	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	_, rest, _ := strings.Cut("\n"+string(b), "\n"+field+":")
-	line, _, _ := strings.Cut(rest, "\n")
-	return strings.TrimSpace(line)
-}
-
 // stoppedBy returns what has stopped a process, "" if it is not stopped.
 func stoppedBy(pid int) string {
-	state, tracer := statusOf(pid, "State"), statusOf(pid, "TracerPid")
+	status := procstat.Status(pid)
+	state, tracer := status["State"], status["TracerPid"]
 	switch {
 	case strings.HasPrefix(state, "t") && tracer != "0":
 		return "a debugger (process " + tracer + ")"
@@ -314,7 +300,7 @@ func stoppedBy(pid int) string {
 
 // processorsOf counts the processors that a process may use.
 func processorsOf(pid int) (n int) {
-	for _, r := range strings.Split(statusOf(pid, "Cpus_allowed_list"), ",") {
+	for _, r := range strings.Split(procstat.Status(pid)["Cpus_allowed_list"], ",") {
 		var from, to int
 		switch k, _ := fmt.Sscanf(r, "%d-%d", &from, &to); k {
 		case 1:

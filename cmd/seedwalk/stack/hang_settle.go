@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/seedwalk/seedwalk/internal/procstat"
 )
 
 // maxSettle bounds settle, because a thread that computes does not block.
@@ -20,7 +22,8 @@ func settle(pid int, limit time.Duration) {
 		all := true
 		entries, _ := os.ReadDir(tasks)
 		for _, e := range entries {
-			blocked[e.Name()] = blocked[e.Name()] || isBlocked(tasks+e.Name()+"/stat")
+			stat, _ := os.ReadFile(tasks + e.Name() + "/stat")
+			blocked[e.Name()] = blocked[e.Name()] || isBlocked(stat)
 			all = all && blocked[e.Name()]
 		}
 		if all {
@@ -29,10 +32,8 @@ func settle(pid int, limit time.Duration) {
 	}
 }
 
-// isBlocked reports whether a thread is neither running nor stopped. It returns false for an unreadable file.
-func isBlocked(stat string) bool {
-	b, _ := os.ReadFile(stat)
-	text := string(b)
-	_, state, _ := strings.Cut(text[strings.LastIndexByte(text, ')')+1:], " ")
-	return state != "" && !strings.ContainsRune("RTt", rune(state[0]))
+// isBlocked reports whether a thread is neither running nor stopped. It returns false without a stat.
+func isBlocked(stat []byte) bool {
+	state := procstat.Parse(stat).Field(procstat.State)
+	return state != "" && !strings.Contains("RTt", state)
 }

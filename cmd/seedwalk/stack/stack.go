@@ -14,7 +14,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"strconv"
 	"time"
 
@@ -102,12 +101,10 @@ func Run(args []string) int {
 		return code
 	}
 	if err := f.check(words); err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk stack: %v; see seedwalk stack --help\n", err)
-		return cli.ExitUsage
+		return cli.Usage("stack", err)
 	}
 	if *async && f.copies != "" {
-		fmt.Fprintln(os.Stderr, "seedwalk stack: copies have no async callers: leave out --async or --copies")
-		return cli.ExitUsage
+		return cli.Fail("stack", cli.ExitUsage, "copies have no async callers: leave out --async or --copies")
 	}
 	if *async {
 		f.use = f.readAsync
@@ -140,32 +137,27 @@ func (f *stackFlags) check(words []string) (err error) {
 }
 
 func (f *stackFlags) run() int {
-	var v *stackView
-	var err error
-	if f.core != "" {
-		v, err = f.ofCore()
-	} else {
-		v, err = f.ofProcess()
-	}
+	v, err := f.snapshot()
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk stack: %v\n", err)
-		return cli.ExitUnreadable
+		return cli.Fail("stack", cli.ExitUnreadable, err)
 	}
 	f.addAsync(v)
 	if f.managed {
 		v.managedOnly()
 	}
-	for _, p := range v.Problems {
-		fmt.Fprintf(os.Stderr, "seedwalk stack: %s\n", p)
-	}
+	code := cli.Problems("stack", v.Problems)
 	if err := v.write(cli.Stdout, f.json); err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk stack: %v\n", err)
-		return cli.ExitUnreadable
+		return cli.Fail("stack", cli.ExitUnreadable, err)
 	}
-	if len(v.Problems) > 0 {
-		return cli.ExitWrong
+	return code
+}
+
+// snapshot reads the process or the core.
+func (f *stackFlags) snapshot() (*stackView, error) {
+	if f.core != "" {
+		return f.ofCore()
 	}
-	return cli.ExitOK
+	return f.ofProcess()
 }
 
 func (f *stackFlags) ofProcess() (*stackView, error) {

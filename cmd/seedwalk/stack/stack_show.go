@@ -254,11 +254,16 @@ func (v *stackView) write(w io.Writer, asJSON bool) error {
 	}
 }
 
-func (v *stackView) head(w io.Writer) {
-	fmt.Fprintf(w, "%s %d", v.Source, v.PID)
-	if v.Name != "" {
-		fmt.Fprintf(w, " (%s)", v.Name)
+// writeSource begins the first line of a report: process or core, number, and name.
+func writeSource(w io.Writer, source string, pid int, name string) {
+	fmt.Fprintf(w, "%s %d", source, pid)
+	if name != "" {
+		fmt.Fprintf(w, " (%s)", name)
 	}
+}
+
+func (v *stackView) head(w io.Writer) {
+	writeSource(w, v.Source, v.PID, v.Name)
 	fmt.Fprintf(w, ", %s", v.count(len(v.Threads)))
 	if v.Runtime {
 		fmt.Fprint(w, ", .NET")

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -99,24 +98,16 @@ func Tasks(args []string) int {
 		err = fmt.Errorf("--limit %d is below 0", f.limit)
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk tasks: %v; see seedwalk tasks --help\n", err)
-		return cli.ExitUsage
+		return cli.Usage("tasks", err)
 	}
 	v, err := f.read()
 	if err == nil {
 		err = v.write(cli.Stdout, &f)
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk tasks: %v\n", err)
-		return cli.ExitUnreadable
+		return cli.Fail("tasks", cli.ExitUnreadable, err)
 	}
-	for _, p := range v.Problems {
-		fmt.Fprintf(os.Stderr, "seedwalk tasks: %s\n", p)
-	}
-	if len(v.Problems) > 0 {
-		return cli.ExitWrong
-	}
-	return cli.ExitOK
+	return cli.Problems("tasks", v.Problems)
 }
 
 // read reads the chains of a process or a core.
@@ -124,11 +115,7 @@ func (f *tasksFlags) read() (*tasksView, error) {
 	var r *tasks.Result
 	var why error
 	f.use = func(p *paused.Process) { r, why = p.Tasks() }
-	look := f.ofProcess
-	if f.core != "" {
-		look = f.ofCore
-	}
-	s, err := look()
+	s, err := f.snapshot()
 	switch {
 	case err != nil:
 		return nil, err
@@ -213,10 +200,7 @@ func (v *tasksView) write(w io.Writer, f *tasksFlags) error {
 		return json.NewEncoder(w).Encode(v)
 	}
 	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "%s %d", v.Source, v.PID)
-	if v.Name != "" {
-		fmt.Fprintf(b, " (%s)", v.Name)
-	}
+	writeSource(b, v.Source, v.PID, v.Name)
 	fmt.Fprintf(b, ", heap of %s, %s", sizeOf(v.Bytes), cli.CountOf(v.Chains, "pending chain"))
 	if v.Queued > 0 {
 		fmt.Fprintf(b, ", %s in the queue of the thread pool", cli.CountOf(v.Queued, "work item"))

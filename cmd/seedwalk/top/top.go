@@ -70,8 +70,7 @@ func Run(args []string) int {
 		return code
 	}
 	if err := f.check(files); err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk top: %v; see seedwalk top --help\n", err)
-		return cli.ExitUsage
+		return cli.Usage("top", err)
 	}
 	return f.run()
 }

@@ -108,27 +108,18 @@ func Run(args []string) int {
 	set.Var((*cli.Seconds)(&f.filter.Until), "until", "")
 	set.BoolVar(&f.idle, "idle", false, "")
 	set.BoolVar(&f.follow, "follow", false, "")
-	for { // flags may stand behind the file too
-		if code, done := cli.Parse(set, Help, args); done {
-			return code
-		}
-		if set.NArg() == 0 {
-			break
-		}
-		if f.file != "" {
-			return waitsUsage(fmt.Errorf("one file at a time: %s or %s", f.file, set.Arg(0)))
-		}
-		f.file, args = set.Arg(0), set.Args()[1:]
+	files, code, done := cli.ParseMixed(set, Help, args)
+	if done {
+		return code
 	}
+	if len(files) > 1 {
+		return cli.Usage("waits", fmt.Sprintf("one file at a time: %s or %s", files[0], files[1]))
+	}
+	f.file = strings.Join(files, "")
 	if err := f.check(); err != nil {
-		return waitsUsage(err)
+		return cli.Usage("waits", err)
 	}
 	return f.run()
-}
-
-func waitsUsage(err error) int {
-	fmt.Fprintf(os.Stderr, "seedwalk waits: %v; see seedwalk waits --help\n", err)
-	return cli.ExitUsage
 }
 
 // cutCommand parts the arguments at "--".
@@ -234,8 +225,7 @@ func (f *waitsFlags) readFile(a *waits.Analysis) int {
 		}
 	}
 	if err != nil {
-		waitsSay("%v", err)
-		return cli.ExitUnreadable
+		return cli.Fail("waits", cli.ExitUnreadable, err)
 	}
 	defer in.Close()
 	if maps, err := os.Open(f.file + ".maps"); err == nil {
@@ -255,8 +245,7 @@ func (f *waitsFlags) finish(a *waits.Analysis, name string) int {
 	}
 	if a.Trace.Frequency != 0 && !(f.follow && f.output == "-") {
 		if err := f.report(a); err != nil {
-			waitsSay("%v", err)
-			return cli.ExitUnreadable
+			return cli.Fail("waits", cli.ExitUnreadable, err)
 		}
 	}
 	if a.Blind() && partial == "" {

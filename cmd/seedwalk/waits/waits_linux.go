@@ -19,14 +19,12 @@ import (
 func (f *waitsFlags) launch(a *waits.Analysis) int {
 	dir, err := os.MkdirTemp("", "seedwalk-waits-")
 	if err != nil {
-		waitsSay("%v", err)
-		return options.ExitRefused
+		return cli.Fail("waits", options.ExitRefused, err)
 	}
 	defer os.RemoveAll(dir)
 	port, err := diagnostics.Listen(filepath.Join(dir, "port"))
 	if err != nil {
-		waitsSay("%v", err)
-		return options.ExitRefused
+		return cli.Fail("waits", options.ExitRefused, err)
 	}
 	defer port.Close()
 	// SIGPIPE ends the watch and not the program, so that the folder is removed.

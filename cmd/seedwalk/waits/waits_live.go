@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -28,8 +27,7 @@ const nativeAfter = 50 * time.Millisecond
 func (f *waitsFlags) attach(a *waits.Analysis) int {
 	c, err := diagnostics.Running(f.pid)
 	if err != nil {
-		waitsSay("%v", err)
-		return cli.ExitUnreadable
+		return cli.Fail("waits", cli.ExitUnreadable, err)
 	}
 	ctx, stop := f.until(context.Background())
 	defer stop()
@@ -53,9 +51,7 @@ func (f *waitsFlags) watch(ctx context.Context, c *diagnostics.Client, a *waits.
 	opt := session.Options{BufferMB: uint32(f.buffer), AtStart: atStart,
 		Say: func(s string) { waitsSay("%s", s) }}
 	if !atStart && f.duration == 0 && !f.follow {
-		opt.Began = func() {
-			fmt.Fprintf(os.Stderr, "seedwalk waits: watching process %d; Ctrl-C ends it\n", f.pid)
-		}
+		opt.Began = func() { waitsSay("watching process %d; Ctrl-C ends it", f.pid) }
 	}
 	if f.follow {
 		opt.Follow = report.Follower(os.Stdout, a, f.write.Name == "json")
@@ -63,8 +59,7 @@ func (f *waitsFlags) watch(ctx context.Context, c *diagnostics.Client, a *waits.
 	if f.keep != "" {
 		keep, err := os.Create(f.keep)
 		if err != nil {
-			waitsSay("%v", err)
-			return cli.ExitUnreadable
+			return cli.Fail("waits", cli.ExitUnreadable, err)
 		}
 		defer keep.Close()
 		opt.Keep = keep
@@ -84,8 +79,7 @@ func (f *waitsFlags) watch(ctx context.Context, c *diagnostics.Client, a *waits.
 	name := fmt.Sprintf("process %d", c.PID)
 	var unreachable *diagnostics.FindError
 	if errors.As(err, &unreachable) && a.Trace.Frequency == 0 {
-		waitsSay("%v", unreachable)
-		return cli.ExitUnreadable
+		return cli.Fail("waits", cli.ExitUnreadable, unreachable)
 	}
 	if err != nil && a.Ended == nil {
 		waitsSay("%s: %v", name, err)
@@ -98,7 +92,7 @@ func (f *waitsFlags) watch(ctx context.Context, c *diagnostics.Client, a *waits.
 		return cli.ExitWrong
 	}
 	if f.follow {
-		fmt.Fprintf(os.Stderr, "seedwalk waits: %s lost\n", cli.CountOf(int(a.Counts.Lost), "event"))
+		waitsSay("%s lost", cli.CountOf(int(a.Counts.Lost), "event"))
 	}
 	return code
 }
@@ -153,11 +147,7 @@ func (f *waitsFlags) start(env []string) (cmd *exec.Cmd, ended chan struct{}, co
 	}
 	cmd.Env = env
 	if err := cmd.Start(); err != nil {
-		waitsSay("%v", err)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
-			return nil, nil, options.ExitNotFound
-		}
-		return nil, nil, options.ExitCannotRun
+		return nil, nil, cli.NotStarted("waits", err)
 	}
 	ended = make(chan struct{})
 	go func() { cmd.Wait(); close(ended) }()
