@@ -89,6 +89,14 @@ func describe(t *testing.T, dir string, tid uint32, files map[string]string) {
 	}
 }
 
+// thread starts a thread that can take every signal, and returns its task, which is k otherwise.
+func thread(t *testing.T, dir string, k threads.Task) *threads.Task {
+	t.Helper()
+	k.TID, k.Stat, k.Place, k.Slot = threadOf(t), -1, -1, -1
+	describe(t, dir, k.TID, masks(0, 0))
+	return &k
+}
+
 func masks(pending, blocked uint64) map[string]string {
 	return map[string]string{"status": fmt.Sprintf("Name:\tx\nSigPnd:\t%016x\nSigBlk:\t%016x\n",
 		pending, blocked)}
@@ -193,9 +201,7 @@ func TestTakenSignalCopies(t *testing.T) {
 func TestTakesBothSignals(t *testing.T) {
 	e, _, _, dir := asking(t)
 	e.legacy = 0
-	tid := threadOf(t)
-	describe(t, dir, tid, masks(0, 0))
-	k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Armed: true}
+	k := thread(t, dir, threads.Task{Armed: true})
 	for i := range maxIgnored + 1 {
 		e.ask(k, probe.OpSample)
 		expect.True(t, k.Blocks == (i >= maxIgnored), "after %d requests: blocks %v", i+1, k.Blocks)
@@ -208,14 +214,12 @@ func TestTakenSignal(t *testing.T) {
 	for _, answers := range []bool{false, true} {
 		e, mem, _, dir := asking(t)
 		e.kernelTime.Tried = time.Now() // no copies
-		tid := threadOf(t)
-		describe(t, dir, tid, masks(0, 0))
 		event := &fakeEvent{}
-		k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Event: event, Armed: true}
-		e.Tasks[tid] = k
+		k := thread(t, dir, threads.Task{Event: event, Armed: true})
+		e.Tasks[k.TID] = k
 		for i := range maxIgnored + 1 {
 			if e.ask(k, probe.OpSample); answers && i == maxIgnored/2 {
-				e.record(&probe.Record{TID: tid, Why: probe.Armed, Regs: make([]uint64, 17)})
+				e.record(&probe.Record{TID: k.TID, Why: probe.Armed, Regs: make([]uint64, 17)})
 			}
 		}
 		if given := e.legacy == 0; given == answers || (k.Event == nil) != given ||
@@ -369,14 +373,6 @@ func TestDisarm(t *testing.T) {
 	}
 }
 
-// signals is a perf event whose period can be set.
-type signals struct{ period uint64 }
-
-func (s *signals) FD() int                        { return -1 }
-func (s *signals) SetPeriod(nanos uint64) error   { s.period = nanos; return nil }
-func (s *signals) Count() (nanos uint64, _ error) { return 0, nil }
-func (s *signals) Close() error                   { return nil }
-
 // A thread whose stack the kernel copies gets its signals back once it does not block them any more. What a
 // fault has left blocked is unblocked.
 func TestEndCopies(t *testing.T) {
@@ -402,7 +398,7 @@ func TestEndCopies(t *testing.T) {
 	} {
 		e, _, _, dir := asking(t)
 		tid := uint32(unix.Gettid())
-		k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Event: &signals{}, Copied: true}
+		k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Event: &fakeEvent{}, Copied: true}
 		for i := range c.before + c.looks {
 			if describe(t, dir, tid, masks(0, c.blocked)); i < c.before {
 				describe(t, dir, tid, masks(0, 0))
@@ -410,7 +406,7 @@ func TestEndCopies(t *testing.T) {
 			e.endCopies(k, int64(i+1)*looksApart, c.short)
 		}
 		if asked := e.Stats.Relayed > 0; k.Copied != c.copied || asked != c.asked || k.Blocks != c.blocks ||
-			k.Copied == (k.Event.(*signals).period > 0) {
+			k.Copied == (k.Event.(*fakeEvent).period > 0) {
 			t.Errorf("%s: copied %v, asked %v, blocks %v", c.name, k.Copied, asked, k.Blocks)
 		}
 	}
@@ -435,7 +431,7 @@ func TestUnblock(t *testing.T) {
 		e, mem, _, dir := asking(t)
 		tid := uint32(unix.Gettid())
 		describe(t, dir, tid, masks(urgent, c.blocked))
-		k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Event: &signals{}, Looked: true,
+		k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Event: &fakeEvent{}, Looked: true,
 			Last:        threads.Counters{Cpu: fewMissed * uint64(e.Period)},
 			UnblockedAt: time.Now().Add(-c.ago).UnixNano()}
 		if c.open {
@@ -478,11 +474,9 @@ func TestSendsChanges(t *testing.T) {
 // kernel refuses the timer, or the timer's signal is taken by the program, it keeps the event.
 func TestChangeTimer(t *testing.T) {
 	e, mem, _, dir := asking(t)
-	tid := threadOf(t)
-	describe(t, dir, tid, masks(0, 0))
 	event := &fakeEvent{}
-	k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Event: event, Armed: true}
-	e.Tasks[tid], e.cpuClock = k, sampler.ClockPerf
+	k := thread(t, dir, threads.Task{Event: event, Armed: true})
+	e.Tasks[k.TID], e.cpuClock = k, sampler.ClockPerf
 	e.arm(k)
 	expect.True(t, k.Slot < 0 && k.Event == event, "it waits seldom: %+v", *k)
 	k.WaitsOften = true
@@ -539,11 +533,9 @@ func TestChangeTimer(t *testing.T) {
 // A thread whose clock is a timer, because the kernel gives it no event, keeps that timer.
 func TestKeepTimer(t *testing.T) {
 	e, mem, _, dir := asking(t)
-	tid := threadOf(t)
-	describe(t, dir, tid, masks(0, 0))
-	k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Eventless: true, Call: -1}
+	k := thread(t, dir, threads.Task{Eventless: true, Call: -1})
 	k.Last.Cpu = youngest
-	e.Tasks[tid], e.cpuClock = k, sampler.ClockPerf
+	e.Tasks[k.TID], e.cpuClock = k, sampler.ClockPerf
 	e.arm(k)
 	must.True(t, k.Slot >= 0 && mem.get(k.Slot, slotAsk) == 1, "asked: %+v", *k)
 	mem.set(k.Slot, slotAnswered, 1)
@@ -566,9 +558,7 @@ func TestDrawTimed(t *testing.T) {
 // While a request is unanswered, the answer to an earlier one does not count. A refusal is counted once.
 func TestRefusedTimer(t *testing.T) {
 	e, mem, _, dir := asking(t)
-	tid := threadOf(t)
-	describe(t, dir, tid, masks(0, 0))
-	k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Armed: true}
+	k := thread(t, dir, threads.Task{Armed: true})
 	must.True(t, e.slotOf(k), "no slot")
 	mem.set(k.Slot, slotError, uint32(unix.EAGAIN))
 	mem.set(k.Slot, slotAsk, 1)
@@ -600,9 +590,7 @@ func TestSilentPeriods(t *testing.T) {
 	} {
 		e, mem, _, dir := asking(t)
 		e.Period = c.period
-		tid := threadOf(t)
-		describe(t, dir, tid, masks(0, 0))
-		k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Armed: true}
+		k := thread(t, dir, threads.Task{Armed: true})
 		must.True(t, e.slotOf(k), "no slot")
 		if c.waiting {
 			mem.set(k.Slot, slotAsk, 1)
@@ -620,14 +608,13 @@ func TestSilentPeriods(t *testing.T) {
 // If the kernel cannot queue a signal, the thread can be asked later.
 func TestFullQueue(t *testing.T) {
 	e, _, _, dir := asking(t)
-	tid := threadOf(t)
-	describe(t, dir, tid, masks(0, 0))
+	k := thread(t, dir, threads.Task{Thread: 1})
 	var limit unix.Rlimit
 	must.Do(t, unix.Getrlimit(unix.RLIMIT_SIGPENDING, &limit))
 	none := unix.Rlimit{Max: limit.Max}
 	must.Do(t, unix.Setrlimit(unix.RLIMIT_SIGPENDING, &none))
 	e.legacy = 0
-	got := e.ask(&threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Thread: 1}, probe.OpSample)
+	got := e.ask(k, probe.OpSample)
 	must.Do(t, unix.Setrlimit(unix.RLIMIT_SIGPENDING, &limit))
 	expect.True(t, got == later && e.Stats.Unsent == 1, "%v, %d unsent", got, e.Stats.Unsent)
 }
