@@ -66,7 +66,6 @@ func (framingV6) next(r *Reader) error {
 	}
 	r.base = r.src.off
 	r.data, r.cut = r.src.block(r.data, int(word&0xffffff), "a block")
-	r.counts.Blocks++
 	if kind == blockEnd && r.cut == nil {
 		r.trailing()
 		return io.EOF
@@ -109,17 +108,8 @@ func (r *Reader) traceV6() *Error {
 	n := b.U32()
 	for i := uint32(0); i < n && b.OK(); i++ {
 		key, value := string(short(&b)), string(short(&b))
-		number, err := strconv.Atoi(value)
-		if err != nil {
-			continue
-		}
-		switch key {
-		case "ProcessId":
-			t.ProcessID = number
-		case "HardwareThreadCount":
-			t.Processors = number
-		case "ExpectedCPUSamplingRate":
-			t.SamplingRate = number
+		if key == "ProcessId" {
+			t.ProcessID, _ = strconv.Atoi(value)
 		}
 	}
 	if !b.OK() {
@@ -156,8 +146,7 @@ func (r *Reader) metadataV6() {
 func (r *Reader) describeV6(row []byte) (*Metadata, bool) {
 	b := buf.At(row, 0)
 	m := &Metadata{ID: u32(&b), Provider: r.text(short(&b)), EventID: u32(&b), Name: r.text(short(&b))}
-	m.Fields = int(b.U16())
-	for i := 0; i < m.Fields && b.OK(); i++ {
+	for n := b.U16(); n > 0 && b.OK(); n-- { // fields
 		b.Skip(uint64(b.U16()))
 	}
 	if !b.OK() || m.ID == 0 {
@@ -186,9 +175,9 @@ func (m *Metadata) readOptions(b buf.Reader) {
 	for b.OK() && b.Len() > 0 {
 		switch b.U8() {
 		case optionOpcode:
-			m.Opcode = b.U8()
+			b.U8()
 		case optionKeywords:
-			m.Keywords = b.U64()
+			b.U64()
 		case optionTemplate, optionDescription:
 			short(&b)
 		case optionKeyValue:
@@ -197,7 +186,7 @@ func (m *Metadata) readOptions(b buf.Reader) {
 		case optionGUID:
 			b.Skip(16)
 		case optionLevel:
-			m.Level = uint32(b.U8())
+			b.U8()
 		case optionVersion:
 			m.Version = uint32(b.U8())
 		default:
