@@ -63,6 +63,7 @@ const (
 	ptLoad       = 1
 	ptDynamic    = 2
 	ptNote       = 4
+	ptTLS        = 7
 	ptGNUEHFrame = 0x6474e550
 	maxHeaders   = 1 << 16
 )
@@ -156,7 +157,10 @@ func (f *File) bad(structure string, off, value uint64, msg string) *FormatError
 	return &FormatError{Name: f.name, Structure: structure, Offset: off, Value: value, Msg: msg}
 }
 
-const typeRelocatable = 1 // ET_REL
+const (
+	typeRelocatable = 1 // ET_REL
+	typeShared      = 3 // ET_DYN
+)
 
 // maxProblems bounds the stored problems of one image.
 const maxProblems = 64
@@ -215,6 +219,19 @@ func (f *File) Arch() context.Arch { return f.arch }
 
 // Entry is the virtual address of the image's entry point; 0 if it has none.
 func (f *File) Entry() uint64 { return f.entry }
+
+// Shared reports whether the image is a library or a position-independent program.
+func (f *File) Shared() bool { return f.typ == typeShared }
+
+// TLS is the size in bytes of the image's thread-local storage in each thread.
+func (f *File) TLS() (size uint64) {
+	for i := range f.programs {
+		if f.programs[i].typ == ptTLS {
+			size = f.programs[i].memsz
+		}
+	}
+	return size
+}
 
 // Bias is the mapped address minus the virtual address of an image from memory,
 // 0 for one from a file.

@@ -52,6 +52,16 @@ func (f *File) Symbols(dyn bool) iter.Seq[Symbol] {
 	}
 }
 
+// Exports reports whether the image defines a dynamic symbol.
+func (f *File) Exports(name string) bool {
+	for s := range f.Symbols(true) {
+		if s.Name == name && s.Section != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // nameRoom is how many bytes the symbols' names may have together. Linkers let
 // names share their ends: those of real tables have up to twice the table's bytes.
 func nameRoom(names []byte) int { return 8*len(names) + 1<<16 }

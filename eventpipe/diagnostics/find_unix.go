@@ -4,7 +4,6 @@ package diagnostics
 
 import (
 	"bytes"
-	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
@@ -60,7 +59,7 @@ func socket(proc string, pid int) (string, error) {
 	var last error
 	inner := innerPID(dir, pid)
 	// an emulated program sees another start time: that of the emulator
-	emulated := emulator.Of(dir) != elf.EM_NONE
+	emulated := emulator.Of(dir) != ""
 	for _, tmp := range temporary(dir) {
 		path := filepath.Join(tmp, fmt.Sprintf("dotnet-diagnostic-%d-%s-socket", inner, start))
 		if _, last = os.Stat(path); last == nil {

@@ -15,30 +15,20 @@
 package emulator
 
 import (
-	"debug/elf"
 	"os"
 	"path/filepath"
 	"strings"
 )
 
-// machines are those that .NET runs on, as QEMU calls them.
-var machines = map[string]elf.Machine{
-	"qemu-aarch64":     elf.EM_AARCH64,
-	"qemu-arm":         elf.EM_ARM,
-	"qemu-i386":        elf.EM_386,
-	"qemu-loongarch64": elf.EM_LOONGARCH,
-	"qemu-ppc64le":     elf.EM_PPC64,
-	"qemu-riscv64":     elf.EM_RISCV,
-	"qemu-s390x":       elf.EM_S390,
-	"qemu-x86_64":      elf.EM_X86_64,
+// machines are those that .NET runs on, as QEMU calls them, by GOARCH.
+var machines = map[string]string{
+	"qemu-aarch64": "arm64", "qemu-arm": "arm", "qemu-i386": "386", "qemu-loongarch64": "loong64",
+	"qemu-ppc64le": "ppc64le", "qemu-riscv64": "riscv64", "qemu-s390x": "s390x", "qemu-x86_64": "amd64",
 }
 
-// Of is the machine whose programs a process emulates, EM_NONE if it is itself the
+// Of returns the machine whose programs a process emulates, as GOARCH, "" if the process is itself the
 // program. The process is named by its folder in proc.
-func Of(process string) elf.Machine {
-	exe, err := os.Readlink(filepath.Join(process, "exe"))
-	if err != nil {
-		return elf.EM_NONE
-	}
+func Of(process string) string {
+	exe, _ := os.Readlink(filepath.Join(process, "exe"))
 	return machines[strings.TrimSuffix(filepath.Base(exe), "-static")]
 }

@@ -1,36 +1,36 @@
 package live
 
 import (
-	"debug/elf"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/internal/emulator"
 )
 
 // Emulated reports whether a process is an emulator that runs a program.
-func Emulated(pid int) bool { return emulated(pid) != elf.EM_NONE }
+func Emulated(pid int) bool { return emulated(pid) != "" }
 
-func emulated(pid int) elf.Machine { return emulator.Of(fmt.Sprintf("/proc/%d", pid)) }
+func emulated(pid int) string { return emulator.Of(fmt.Sprintf("/proc/%d", pid)) }
 
 // Guest lists the mappings of an emulated program. The kernel does not know which of them
 // the program may execute. The images say so, and mappings without a file may be code.
 type Guest struct {
 	pid     int
-	machine elf.Machine
+	arch    context.Arch
 	images  map[string]*elf.File // by path; nil if it is not an image of the program
 	sigpage uint64               // 0 if not found yet
 }
 
 // NewGuest returns the Guest of an emulator's process, nil for any other process.
 func NewGuest(pid int) *Guest {
-	machine := emulated(pid)
-	if machine != elf.EM_AARCH64 && machine != elf.EM_X86_64 {
+	arch := context.ArchOf(emulated(pid))
+	if arch == context.NoArch {
 		return nil // registers of other emulators are unknown
 	}
-	return &Guest{pid: pid, machine: machine, images: map[string]*elf.File{}}
+	return &Guest{pid: pid, arch: arch, images: map[string]*elf.File{}}
 }
 
 // Maps is like the function Maps, with the execute permission of the emulated program.
@@ -38,7 +38,7 @@ func (g *Guest) Maps() ([]Mapping, error) {
 	all, err := Maps(g.pid)
 	for i := range all {
 		m := &all[i]
-		if g.machine == elf.EM_AARCH64 && g.isSigpage(m) {
+		if g.arch == context.ArchARM64 && g.isSigpage(m) {
 			m.Path = sigpage
 		}
 		switch {
@@ -72,27 +72,22 @@ func (g *Guest) runs(m *Mapping) bool {
 		return false
 	}
 	exec := false
-	for _, p := range f.Progs { // in the order of offsets; a page of the file can be in two segments
-		if p.Type == elf.PT_LOAD && m.Offset >= p.Off&^4095 {
-			exec = p.Flags&elf.PF_X != 0
+	for _, s := range f.Segments() { // in the order of offsets; a page of the file can be in two segments
+		if m.Offset >= s.Off&^4095 {
+			exec = s.Executable()
 		}
 	}
 	return exec
 }
 
-// open reads the headers of an image and closes the file: only its segments are needed.
+// open reads the headers of an image.
 func (g *Guest) open(path string) *elf.File {
 	path = fmt.Sprintf("/proc/%d/root%s", g.pid, path)
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() { // opening a pipe would block
 		return nil
 	}
-	f, err := elf.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	if f.Machine != g.machine ||
-		!slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_LOAD }) {
+	f, err := elf.Map(path)
+	if err != nil || f.Arch() != g.arch || len(f.Segments()) == 0 {
 		return nil
 	}
 	return f

@@ -1,7 +1,6 @@
 package live
 
 import (
-	"debug/elf"
 	"encoding/binary"
 	"os"
 	"testing"
@@ -9,6 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
@@ -18,16 +19,16 @@ import (
 func TestSigpage(t *testing.T) {
 	const page = 4096
 	for _, c := range []struct {
-		name    string
-		machine elf.Machine
-		word    uint64
-		pages   int
-		want    bool
+		name  string
+		arch  context.Arch
+		word  uint64
+		pages int
+		want  bool
 	}{
-		{"the page", elf.EM_AARCH64, sigreturn, 1, true},
-		{"of another machine", elf.EM_X86_64, sigreturn, 1, false},
-		{"another system call", elf.EM_AARCH64, sigreturn &^ (1 << 5), 1, false},
-		{"more than a page", elf.EM_AARCH64, sigreturn, 2, false},
+		{"the page", context.ArchARM64, sigreturn, 1, true},
+		{"of another machine", context.ArchAMD64, sigreturn, 1, false},
+		{"another system call", context.ArchARM64, sigreturn &^ (1 << 5), 1, false},
+		{"more than a page", context.ArchARM64, sigreturn, 2, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			all := must.Get(unix.Mmap(-1, 0, (c.pages+2)*page, unix.PROT_NONE,
@@ -39,7 +40,7 @@ func TestSigpage(t *testing.T) {
 			binary.LittleEndian.PutUint64(b, c.word)
 			must.Do(t, unix.Mprotect(b, unix.PROT_READ))
 			at := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
-			g := &Guest{pid: os.Getpid(), machine: c.machine, images: map[string]*elf.File{}}
+			g := &Guest{pid: os.Getpid(), arch: c.arch, images: map[string]*elf.File{}}
 			maps := must.Get(g.Maps())(t)
 			table := NewLoader(g.pid).Table(maps)
 			i := table.Find(at + 4)

@@ -207,21 +207,11 @@ func (l *Loader) markV8(modules []module.Module) (found bool) {
 		}
 		v8, known := l.v8[m.ELF]
 		if !known {
-			v8 = exports(m.ELF, v8Symbol)
+			v8 = m.ELF.Exports(v8Symbol)
 			l.v8[m.ELF] = v8
 		}
 		m.FramePointers = v8
 		found = found || v8
 	}
 	return found
-}
-
-// exports reports whether an image defines a dynamic symbol.
-func exports(f *elf.File, name string) bool {
-	for s := range f.Symbols(true) {
-		if s.Name == name && s.Section != 0 {
-			return true
-		}
-	}
-	return false
 }

@@ -1,11 +1,11 @@
 package program
 
 import (
-	"debug/elf"
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/pe"
 )
 
@@ -52,22 +52,13 @@ func exportsELF(path string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer f.Close()
-	if f.Type != elf.ET_DYN {
+	switch size := f.TLS(); {
+	case !f.Shared():
 		return false, errors.New("it is no shared library")
+	case size > tlsLimit:
+		return false, fmt.Errorf("it has %d bytes of thread-local storage: dlopen would fail", size)
 	}
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_TLS && p.Memsz > tlsLimit {
-			return false, fmt.Errorf("it has %d bytes of thread-local storage: dlopen would fail", p.Memsz)
-		}
-	}
-	symbols, err := f.DynamicSymbols()
-	for _, s := range symbols {
-		if s.Name == entry && s.Section != elf.SHN_UNDEF {
-			return true, nil
-		}
-	}
-	return false, err
+	return f.Exports(entry), nil
 }
 
 func exportsPE(path string) (bool, error) {

@@ -15,7 +15,7 @@ package program
 
 import (
 	"bytes"
-	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -73,7 +73,7 @@ func Open(path string) (File, error) {
 		return f, nil
 	}
 	switch {
-	case string(magic[:]) == elf.ELFMAG:
+	case string(magic[:]) == "\x7fELF":
 		f.Err = f.elf(fd)
 	case magic[0] == 'M' && magic[1] == 'Z':
 		f.Err = f.pe(path)
@@ -83,22 +83,25 @@ func Open(path string) (File, error) {
 	return f, nil
 }
 
-var elfMachines = map[elf.Machine][2]string{elf.EM_X86_64: {"amd64", "x86-64"},
-	elf.EM_AARCH64: {"arm64", "ARM64"}, elf.EM_386: {"386", "x86 (32-bit)"},
-	elf.EM_ARM: {"arm", "ARM (32-bit)"}}
+var elfMachines = map[uint16][2]string{62: {"amd64", "x86-64"}, 183: {"arm64", "ARM64"},
+	3: {"386", "x86 (32-bit)"}, 40: {"arm", "ARM (32-bit)"}, 243: {"", "RISC-V"}, 258: {"", "LoongArch"}}
 
+// elf reads a file header up to its machine. Its other parts may be damaged.
 func (f *File) elf(r io.ReaderAt) error {
-	e, err := elf.NewFile(r)
-	if err != nil {
-		return err
+	const class, order, machine = 4, 5, 18 // offsets
+	var head [machine + 2]byte
+	_, err := r.ReadAt(head[:], 0)
+	if err != nil || head[class] < 1 || head[class] > 2 {
+		return errors.New("its ELF header is damaged")
 	}
-	f.Format, f.Bits = ELF, 64
-	if e.Class == elf.ELFCLASS32 {
-		f.Bits = 32
+	f.Format, f.Bits = ELF, 32*int(head[class])
+	number := binary.LittleEndian.Uint16(head[machine:])
+	if head[order] == 2 {
+		number = binary.BigEndian.Uint16(head[machine:])
 	}
-	m, ok := elfMachines[e.Machine]
+	m, ok := elfMachines[number]
 	if !ok {
-		m[1] = e.Machine.String()
+		m[1] = fmt.Sprintf("machine %#x", number)
 	}
 	f.Arch, f.Machine = m[0], m[1]
 	return nil

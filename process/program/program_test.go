@@ -31,7 +31,7 @@ func TestOpen(t *testing.T) {
 	}{
 		{"ELF", elfasm.Image(), File{Format: ELF, Arch: "amd64", Machine: "x86-64", Bits: 64}},
 		{"ELF of an unknown machine", patched(elf32, 18, 0xf3, 0),
-			File{Format: ELF, Machine: "EM_RISCV", Bits: 64}},
+			File{Format: ELF, Machine: "RISC-V", Bits: 64}},
 		{"PE", peasm.Image{}.Bytes(), File{Format: PE, Arch: "amd64", Machine: "x86-64", Bits: 64}},
 		{"PE of 32 bits", peasm.Image{Machine: 0x14c}.Bytes(),
 			File{Format: PE, Arch: "386", Machine: "x86 (32-bit)", Bits: 32}},
