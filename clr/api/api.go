@@ -154,25 +154,19 @@ type Tables struct {
 	IIDs      map[string]string // by the interface's name
 }
 
-// gate returns the method's gate in a release.
-func (m *Info) gate(r Release) Gate {
-	for _, c := range m.From {
-		if c.in("gate", r) {
-			return Gate(c.Value)
-		}
+// valueIn returns a column's value in a release: that of a change, or else the one of the row.
+func valueIn(changes []Change, column string, r Release, row string) string {
+	if c := find(changes, func(c *Change) bool { return c.in(column, r) }); c != nil {
+		return c.Value
 	}
-	return m.Gate
+	return row
 }
 
+// gate returns the method's gate in a release.
+func (m *Info) gate(r Release) Gate { return Gate(valueIn(m.From, "gate", r, string(m.Gate))) }
+
 // SeenMode returns the thread's mode in the callback, as measured in a release.
-func (c *Callback) SeenMode(r Release) string {
-	for _, f := range c.From {
-		if f.in("seen", r) {
-			return f.Value
-		}
-	}
-	return c.Seen
-}
+func (c *Callback) SeenMode(r Release) string { return valueIn(c.From, "seen", r, c.Seen) }
 
 // Never reports whether the CLR never issues the callback.
 func (c *Callback) Never() bool { return c.Scope == "never" }
@@ -191,47 +185,42 @@ func (c *Callback) MayWait() bool {
 	return c.Seen == "preemptive" || c.Seen == "unseen" || c.Seen == "native"
 }
 
-// FindInfo returns a method of the info interfaces.
-func (t *Tables) FindInfo(name string) *Info {
-	for i := range t.Info {
-		if strings.EqualFold(t.Info[i].Name, name) {
-			return &t.Info[i]
+// find returns a pointer to the first row that is as wanted, nil if no row is.
+func find[T any](rows []T, wanted func(row *T) bool) *T {
+	for i := range rows {
+		if wanted(&rows[i]) {
+			return &rows[i]
 		}
 	}
 	return nil
+}
+
+// FindInfo returns a method of the info interfaces.
+func (t *Tables) FindInfo(name string) *Info {
+	return find(t.Info, func(m *Info) bool { return strings.EqualFold(m.Name, name) })
 }
 
 // FindCallback returns a method of the callback interfaces.
 func (t *Tables) FindCallback(name string) *Callback {
-	for i := range t.Callbacks {
-		if strings.EqualFold(t.Callbacks[i].Name, name) {
-			return &t.Callbacks[i]
-		}
-	}
-	return nil
+	return find(t.Callbacks, func(c *Callback) bool { return strings.EqualFold(c.Name, name) })
+}
+
+// FindBit returns a bit of the event mask by name, with or without COR_PRF_.
+func (t *Tables) FindBit(name string) *Bit {
+	name = strings.TrimPrefix(strings.ToUpper(name), "COR_PRF_")
+	return find(t.Bits, func(b *Bit) bool { return strings.EqualFold(b.Name, name) })
 }
 
 // FindResult returns an HRESULT by its value.
 func (t *Tables) FindResult(value uint32) *Result {
-	for i := range t.Results {
-		if t.Results[i].Value == value {
-			return &t.Results[i]
-		}
-	}
-	return nil
+	return find(t.Results, func(r *Result) bool { return r.Value == value })
 }
 
 // FindCheck returns a rule of the checking proxy, or a topic by one of its names.
 func (t *Tables) FindCheck(name string) *Check {
 	same := func(s string) bool { return strings.EqualFold(s, name) }
-	for _, list := range [][]Check{t.Checks, t.Topics} {
-		for i := range list {
-			if same(list[i].Name) || slices.ContainsFunc(list[i].Aliases, same) {
-				return &list[i]
-			}
-		}
-	}
-	return nil
+	return find(slices.Concat(t.Checks, t.Topics),
+		func(c *Check) bool { return same(c.Name) || slices.ContainsFunc(c.Aliases, same) })
 }
 
 // CGUID returns an interface id as a C initializer: the first three groups are little-endian numbers.

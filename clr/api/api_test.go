@@ -98,7 +98,7 @@ func TestMasks(t *testing.T) {
 		in(&later, b.Later)
 		in(&attach, b.Attach)
 		in(&notify, b.Notify)
-		in(&attach10, b.Attach || b.in("attach", Net10))
+		in(&attach10, b.Attach || valueIn(b.From, "attach", Net10, "no") == "yes")
 	}
 	for _, c := range []struct {
 		name      string

@@ -49,8 +49,9 @@ func (t *Tables) CTable() string {
 	b.WriteString("};\n\nstatic const struct mask_row mask_rows[] = {\n")
 	for _, bit := range t.Bits {
 		fmt.Fprintf(&b, "\t{\"%s\", %d, %#x, %s},\n", bit.Name, high(bit.High), bit.Value,
-			flags("BIT_FIXED", !bit.Later && !bit.in("later", Net10), "NO_ATTACH", !bit.Attach &&
-				!bit.in("attach", Net10), "NO_NOTIFY", !bit.Notify))
+			flags("BIT_FIXED", !bit.Later && valueIn(bit.From, "later", Net10, "no") == "no",
+				"NO_ATTACH", !bit.Attach && valueIn(bit.From, "attach", Net10, "no") == "no",
+				"NO_NOTIFY", !bit.Notify))
 	}
 	b.WriteString("\t{0, 0, 0, 0}};\n\n/* The interfaces that the proxy knows. */\nstatic const uint8_t info_ids[][16] = {\n")
 	t.cIDs(&b, "ICorProfilerInfo", t.Info[len(t.Info)-1].Version)

@@ -49,6 +49,7 @@ type parser struct {
 	err     error
 	name    string // of the file
 	line    int
+	slot    int              // of the row before
 	head    head             // the current interface
 	says    func(w []string) // handles indented lines of the row before
 	covered map[string]bool
@@ -67,7 +68,7 @@ func (p *parser) fail(format string, args ...any) {
 
 // file parses one file: comments, interfaces, rows, and lines that belong to rows.
 func (p *parser) file(name, text string, row func(w []string)) {
-	p.name, p.line, p.head, p.says, p.covered = name, 0, head{}, nil, map[string]bool{}
+	p.name, p.line, p.slot, p.head, p.says, p.covered = name, 0, 2, head{}, nil, map[string]bool{}
 	for l := range strings.Lines(text) {
 		p.line++
 		l = strings.TrimRight(l, "\r\n")

@@ -4,12 +4,13 @@ import (
 	"strings"
 )
 
-// slot checks that a row's slot follows the one before; the first is 3, after IUnknown's.
-func (p *parser) slot(s string, before int) int {
+// nextSlot parses a row's slot, which follows that of the row before. The first is 3, after IUnknown's.
+func (p *parser) nextSlot(s string) int {
 	n := p.number(s)
-	if n != before+1 {
-		p.fail("slot %d comes after slot %d", n, before)
+	if n != p.slot+1 {
+		p.fail("slot %d comes after slot %d", n, p.slot)
 	}
+	p.slot = n
 	if p.head.name == "" {
 		p.fail("a row before the first interface")
 	}
@@ -20,12 +21,8 @@ func (p *parser) info(w []string) {
 	if !p.columns(w, 11, 1) {
 		return
 	}
-	before := 2
-	if n := len(p.t.Info); n > 0 {
-		before = p.t.Info[n-1].Slot
-	}
 	p.t.Info = append(p.t.Info,
-		Info{Interface: p.head.name, Version: p.head.version, Slot: p.slot(w[0], before), Name: w[1],
+		Info{Interface: p.head.name, Version: p.head.version, Slot: p.nextSlot(w[0]), Name: w[1],
 			Gate: Gate(p.word("gate", w[2])), GC: p.word("gc", w[3]),
 			Mode: p.word("mode", w[4]), Locks: p.word("locks", w[5]),
 			Attach: p.yes("attach", w[6]), Notify: p.yes("notify", w[7]), Native: p.word("native", w[8]),
@@ -119,26 +116,12 @@ func (p *parser) bits(names []string) []string {
 	return names
 }
 
-// FindBit returns a bit of the event mask by name, with or without COR_PRF_.
-func (t *Tables) FindBit(name string) *Bit {
-	for i := range t.Bits {
-		if strings.EqualFold(t.Bits[i].Name, strings.TrimPrefix(strings.ToUpper(name), "COR_PRF_")) {
-			return &t.Bits[i]
-		}
-	}
-	return nil
-}
-
 func (p *parser) callback(w []string) {
 	if !p.columns(w, 7, 1) {
 		return
 	}
-	before := 2
-	if n := len(p.t.Callbacks); n > 0 {
-		before = p.t.Callbacks[n-1].Slot
-	}
 	p.t.Callbacks = append(p.t.Callbacks,
-		Callback{Interface: p.head.name, Version: p.head.version, Slot: p.slot(w[0], before), Name: w[1],
+		Callback{Interface: p.head.name, Version: p.head.version, Slot: p.nextSlot(w[0]), Name: w[1],
 			Scope: p.word("scope", w[2]), Contract: p.word("contract", w[3]), Seen: p.word("seen", w[4]),
 			Attach: p.word("gets", w[5]), Notify: p.word("gets", w[6])})
 	c := &p.t.Callbacks[len(p.t.Callbacks)-1]
@@ -216,15 +199,4 @@ func (p *parser) remedy(w []string, says, do *string) {
 	default:
 		p.fail("%q is neither what happens nor what to do", strings.Join(w, " "))
 	}
-}
-
-// in reports whether a line "from" or "until" sets a column to "yes" in release r. It does not look at the
-// bit's own row.
-func (b *Bit) in(column string, r Release) bool {
-	for _, c := range b.From {
-		if c.in(column, r) {
-			return c.Value == "yes"
-		}
-	}
-	return false
 }

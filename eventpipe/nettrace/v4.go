@@ -87,32 +87,27 @@ func (f framingV4) next(r *Reader) error {
 }
 
 // objectHead reads the type of an object: two tags, versions, name, a tag.
-func (r *Reader) objectHead(at int64, begin byte) (o object, err *Error) {
-	o.at = at
+func (r *Reader) objectHead(at int64, begin byte) (object, *Error) {
 	const what = "a block's type"
-	if err = r.tag(begin, what); err != nil {
-		return
+	if err := r.tag(begin, what); err != nil {
+		return object{}, err
 	}
-	if err = r.tag(tagNull, what); err != nil {
-		return
+	if err := r.tag(tagNull, what); err != nil {
+		return object{}, err
 	}
-	if o.version, err = r.src.u32(what); err != nil {
-		return
+	var numbers [12]byte
+	if _, err := r.src.full(numbers[:], what); err != nil {
+		return object{}, err
 	}
-	if o.minReader, err = r.src.u32(what); err != nil {
-		return
-	}
-	n, err := r.src.u32(what)
-	if err != nil {
-		return o, err
-	}
+	b := buf.At(numbers[:], 0)
+	o, n := object{version: b.U32(), minReader: b.U32(), at: at}, b.U32()
 	if n == 0 || n > maxTypeName {
 		return o, &Error{Reason: BadFraming, Offset: r.src.off - 4,
 			What: fmt.Sprintf("a type's name of %d bytes", n)}
 	}
 	name := make([]byte, n)
-	if _, err = r.src.full(name, what); err != nil {
-		return
+	if _, err := r.src.full(name, what); err != nil {
+		return o, err
 	}
 	o.name = string(name)
 	return o, r.tag(tagEnd, what)

@@ -90,26 +90,41 @@ func ended(t *testing.T, err error, stderr string) string {
 	return ""
 }
 
+// command is a program with the mode of a run as its last argument.
+func command(run Run, argv ...string) *exec.Cmd {
+	if run.Mode != "" {
+		argv = append(argv, run.Mode)
+	}
+	return exec.Command(argv[0], argv[1:]...)
+}
+
+// underLinux runs cmd with the profiler lib to its end.
+func underLinux(t *testing.T, run Run, cmd *exec.Cmd, dir, lib string, env []string) (fate string) {
+	t.Helper()
+	cmd.Env = append(os.Environ(), append(env, "CORECLR_PROFILER_PATH="+lib,
+		"CONFORM_SCRIPT="+filepath.Join(dir, "script"), "CONFORM_OUT="+filepath.Join(dir, "out"))...)
+	return finish(t, run, cmd, dir)
+}
+
+// linuxProfiler builds the profiler that makes the calls, as libconform.so in bin.
+func linuxProfiler(t *testing.T, bin string) (lib string) {
+	t.Helper()
+	lib = filepath.Join(bin, "libconform.so")
+	needs.Build(t, "gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", lib,
+		source("conform.c"), "-lpthread")
+	return lib
+}
+
 // The script on .NET 9 and on the simulated CLR.
 func TestConformNet9Linux(t *testing.T) {
 	needs.Command(t, "gcc", "mcs")
 	runtime := needs.Runtime9(t)
 	bin := t.TempDir()
-	host, lib, app := filepath.Join(bin, "swhost"), filepath.Join(bin, "libconform.so"),
-		filepath.Join(bin, "Conform.exe")
+	host, lib, app := filepath.Join(bin, "swhost"), linuxProfiler(t, bin), filepath.Join(bin, "Conform.exe")
 	needs.Build(t, "gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", host, source("host.c"), "-ldl")
-	needs.Build(t, "gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", lib,
-		source("conform.c"), "-lpthread")
 	needs.Build(t, "mcs", "-optimize+", "-nologo", "-warn:1", "-out:"+app, source("Conform.cs"))
 	conformance(t, real{vm.Net9Linux, func(t *testing.T, run Run, dir string, env []string) string {
-		args := []string{runtime, app}
-		if run.Mode != "" {
-			args = append(args, run.Mode)
-		}
-		cmd := exec.Command(host, args...)
-		cmd.Env = append(os.Environ(), append(env, "CORECLR_PROFILER_PATH="+lib,
-			"CONFORM_SCRIPT="+filepath.Join(dir, "script"), "CONFORM_OUT="+filepath.Join(dir, "out"))...)
-		return finish(t, run, cmd, dir)
+		return underLinux(t, run, command(run, host, runtime, app), dir, lib, env)
 	}})
 }
 
@@ -119,20 +134,11 @@ func TestConformNet10Linux(t *testing.T) {
 	needs.Command(t, "gcc", "mcs")
 	azmcp := needs.File(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp")
 	bin := t.TempDir()
-	program, lib := filepath.Join(bin, "conform"), filepath.Join(bin, "libconform.so")
+	program, lib := filepath.Join(bin, "conform"), linuxProfiler(t, bin)
 	needs.SingleFile(t, azmcp, "azmcp.dll", program, source("Conform.cs"))
-	needs.Build(t, "gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", lib,
-		source("conform.c"), "-lpthread")
 	conformance(t, real{vm.Net10Linux, func(t *testing.T, run Run, dir string, env []string) string {
-		var args []string
-		if run.Mode != "" {
-			args = append(args, run.Mode)
-		}
-		cmd := exec.Command(program, args...)
-		cmd.Env = append(os.Environ(), append(env, "CORECLR_PROFILER_PATH="+lib, "LD_LIBRARY_PATH="+bin,
-			"DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1",
-			"CONFORM_SCRIPT="+filepath.Join(dir, "script"), "CONFORM_OUT="+filepath.Join(dir, "out"))...)
-		return finish(t, run, cmd, dir)
+		env = append(env, "LD_LIBRARY_PATH="+bin, "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1")
+		return underLinux(t, run, command(run, program), dir, lib, env)
 	}})
 }
 
@@ -146,12 +152,8 @@ func TestConformNet10Windows(t *testing.T) {
 	lib := windowsProfiler(t, bin)
 	needs.SingleFile(t, azmcp, "azmcp.dll", program, source("Conform.cs"))
 	conformance(t, real{vm.Net10Windows, func(t *testing.T, run Run, dir string, env []string) string {
-		args := []string{"exec", program}
-		if run.Mode != "" {
-			args = append(args, run.Mode)
-		}
 		env = append(env, "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1")
-		return underWine(t, run, exec.Command(wine, args...), dir, lib, env)
+		return underWine(t, run, command(run, wine, "exec", program), dir, lib, env)
 	}})
 }
 
@@ -211,11 +213,8 @@ func TestConformCore2Windows(t *testing.T) {
 				"Microsoft.NETCore.App", version, "coreclr.dll"))
 			conformance(t, real{vm.Core22Windows,
 				func(t *testing.T, run Run, dir string, env []string) string {
-					args := []string{"exec", host, winePath(runtime), winePath(app)}
-					if run.Mode != "" {
-						args = append(args, run.Mode)
-					}
-					return underWine(t, run, exec.Command(wine, args...), dir, lib, env)
+					cmd := command(run, wine, "exec", host, winePath(runtime), winePath(app))
+					return underWine(t, run, cmd, dir, lib, env)
 				}})
 		})
 	}

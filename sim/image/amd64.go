@@ -258,13 +258,13 @@ func (p *plan) home() {
 	}
 	if !p.s.SaveByMov {
 		for i, r := range argRegs {
-			p.asm.store(r, rsp, 8+8*int64(i))
+			p.asm.move(Store, r, rsp, 8+8*int64(i))
 		}
 		return
 	}
 	for _, m := range p.movs {
 		if m.home {
-			p.asm.store(m.reg, rsp, m.at-p.full())
+			p.asm.move(Store, m.reg, rsp, m.at-p.full())
 			p.between()
 		}
 	}
@@ -274,12 +274,12 @@ func (p *plan) home() {
 func (p *plan) save(mov, xmm, movEnd, xmmEnd int, base Reg, d int64) {
 	for _, m := range p.movs[mov:movEnd] {
 		if !m.home {
-			p.asm.store(m.reg, base, m.at+d)
+			p.asm.move(Store, m.reg, base, m.at+d)
 			p.between()
 		}
 	}
 	for _, m := range p.xmms[xmm:xmmEnd] {
-		p.asm.storeV(m.reg, base, m.at+d)
+		p.asm.move(StoreV, m.reg, base, m.at+d)
 		p.between()
 	}
 }
@@ -342,10 +342,10 @@ func (p *plan) epilog() {
 	}
 	base, d := p.frame()
 	for _, m := range p.xmms {
-		p.asm.loadV(m.reg, base, m.at+d)
+		p.asm.move(LoadV, m.reg, base, m.at+d)
 	}
 	for _, m := range p.movs {
-		p.asm.load(m.reg, base, m.at+d)
+		p.asm.move(Load, m.reg, base, m.at+d)
 	}
 	if p.release() {
 		for i := len(p.pushes) - 1; i >= 0; i-- {

@@ -114,23 +114,13 @@ func (a *asm) movFromSP(reg Reg) {
 	a.emit([]byte{0x48 | byte(reg>>3), 0x89, 0xe0 | byte(reg&7)}, Effect{Kind: Add, Reg: reg, Base: rsp})
 }
 
-func (a *asm) store(reg, base Reg, disp int64) {
-	a.emit(operand(true, []byte{0x89}, reg, base, disp), Effect{Kind: Store, Reg: reg, Base: base, Imm: disp})
-}
+// moves are the opcodes of mov and movaps.
+var moves = map[EffectKind][]byte{Store: {0x89}, Load: {0x8b}, StoreV: {0x0f, 0x29}, LoadV: {0x0f, 0x28}}
 
-func (a *asm) load(reg, base Reg, disp int64) {
-	a.emit(operand(true, []byte{0x8b}, reg, base, disp), Effect{Kind: Load, Reg: reg, Base: base, Imm: disp})
-}
-
-// storeV and loadV are movaps.
-func (a *asm) storeV(reg, base Reg, disp int64) {
-	a.emit(operand(false, []byte{0x0f, 0x29}, reg, base, disp),
-		Effect{Kind: StoreV, Reg: reg, Base: base, Imm: disp})
-}
-
-func (a *asm) loadV(reg, base Reg, disp int64) {
-	a.emit(operand(false, []byte{0x0f, 0x28}, reg, base, disp),
-		Effect{Kind: LoadV, Reg: reg, Base: base, Imm: disp})
+// move stores or loads reg at base + disp.
+func (a *asm) move(kind EffectKind, reg, base Reg, disp int64) {
+	general := kind == Store || kind == Load
+	a.emit(operand(general, moves[kind], reg, base, disp), Effect{Kind: kind, Reg: reg, Base: base, Imm: disp})
 }
 
 // leave is mov rsp, rbp; pop rbp.

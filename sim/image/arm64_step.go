@@ -84,30 +84,29 @@ func (s *stepARM64) signWord(keyA, keyB uint32) uint32 {
 	return keyA
 }
 
+// storeWord and loadWord encode the store, and the load that undoes it.
 func (s *stepARM64) storeWord() uint32 {
 	p, one := &a64Pair[index(s.vector)], &a64Single[index(s.vector)]
-	switch {
-	case s.pair && s.pre:
-		return pairWord(p.stpPre, s.r, s.r2, -s.at)
-	case s.pair:
-		return pairWord(p.stp, s.r, s.r2, s.at)
-	case s.pre:
-		return indexWord(one.strPre, s.r, -s.at)
-	}
-	return offsetWord(one.str, s.r, s.at)
+	return s.memoryWord(-1, p.stp, p.stpPre, one.str, one.strPre)
 }
 
 func (s *stepARM64) loadWord() uint32 {
 	p, one := &a64Pair[index(s.vector)], &a64Single[index(s.vector)]
+	return s.memoryWord(1, p.ldp, p.ldpPost, one.ldr, one.ldrPost)
+}
+
+// memoryWord completes one of four instructions: for a pair, a pair that moves SP, one register, one that
+// moves SP. sign is the direction in which SP moves.
+func (s *stepARM64) memoryWord(sign int64, pair, movingPair, one, movingOne uint32) uint32 {
 	switch {
 	case s.pair && s.pre:
-		return pairWord(p.ldpPost, s.r, s.r2, s.at)
+		return pairWord(movingPair, s.r, s.r2, sign*s.at)
 	case s.pair:
-		return pairWord(p.ldp, s.r, s.r2, s.at)
+		return pairWord(pair, s.r, s.r2, s.at)
 	case s.pre:
-		return indexWord(one.ldrPost, s.r, s.at)
+		return indexWord(movingOne, s.r, sign*s.at)
 	}
-	return offsetWord(one.ldr, s.r, s.at)
+	return offsetWord(one, s.r, s.at)
 }
 
 // effects returns those of the store, or of the load that undoes it. A store moves SP
