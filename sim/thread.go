@@ -135,19 +135,25 @@ func (t *Thread) Managed(name string, body func()) {
 // preemptive mode within body, and the Frame chain knows its caller. After it
 // the thread waits for any suspension of the runtime to end.
 func (t *Thread) PInvoke(name string, body func()) {
+	t.framed(name, func() { t.W.CLR.Leave(t.Thread) }, body,
+		func() { t.W.CLR.Return(t.A, t.Thread) })
+}
+
+// framed is call with an entry on the Frame chain. began and ended run after the call and after the return.
+func (t *Thread) framed(name string, began, body, ended func()) {
 	t.M.Loop()
 	caller := t.M.State()
 	f := t.enter(name)
 	depth := t.M.Depth()
 	t.push(caller, false)
-	t.W.CLR.Leave(t.Thread)
+	began()
 	t.toCall()
 	t.yield(f)
 	if body != nil {
 		body()
 	}
 	t.leave(depth)
-	t.W.CLR.Return(t.A, t.Thread)
+	ended()
 	t.pop()
 }
 
@@ -164,17 +170,7 @@ func (t *Thread) Helper(name string, body func()) { t.call(name, body) }
 // code itself (Reenter), or changes to preemptive mode. Source:
 // HelperMethodFrame in frames.h.
 func (t *Thread) Framed(name string, body func()) {
-	t.M.Loop()
-	caller := t.M.State()
-	f := t.enter(name)
-	depth := t.M.Depth()
-	t.push(caller, false)
-	t.Top().Lazy = true
-	t.toCall()
-	t.yield(f)
-	body()
-	t.leave(depth)
-	t.pop()
+	t.framed(name, func() { t.Top().Lazy = true }, body, func() {})
 }
 
 // Reenter is Managed from a helper that is in cooperative mode already.
@@ -287,7 +283,11 @@ func (t *Thread) tripped() {
 	if !t.M.Enter(im, f, t.Unhijack()) {
 		t.A.Fault("%s: no room for the hijack stub", t.A.Name())
 	}
-	depth := t.M.Depth()
+	t.stub(t.M.Depth())
+}
+
+// stub waits in the CLR's stub at depth until the suspension ends, and continues behind it.
+func (t *Thread) stub(depth int) {
 	t.push(t.M.State(), true)
 	t.toCall()
 	t.W.CLR.Poll(t.A, t.Thread)
@@ -310,11 +310,7 @@ func (t *Thread) redirected() {
 	if !ok || !t.M.Answer() {
 		t.A.Fault("%s: no room for the redirect stub", t.A.Name())
 	}
-	t.push(t.M.State(), true)
-	t.toCall()
-	t.W.CLR.Poll(t.A, t.Thread)
-	t.leave(depth)
-	t.pop()
+	t.stub(depth)
 }
 
 // Signal runs a function of the system's image as a signal's handler (Linux), on

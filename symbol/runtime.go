@@ -56,14 +56,8 @@ func runtimeRole(f *elf.File, cover Cover) func(addr uint64) string {
 
 // isRuntime reports whether an image has the exports of a .NET runtime.
 func isRuntime(f *elf.File) bool {
-	for s := range f.Symbols(true) {
-		if s.Section != shnUndef &&
-			(s.Name == "g_dacTable" || s.Name == "DotNetRuntimeContractDescriptor" ||
-				s.Name == "DotNetRuntimeInfo") {
-			return true
-		}
-	}
-	return false
+	return f.Exports("g_dacTable") || f.Exports("DotNetRuntimeContractDescriptor") ||
+		f.Exports("DotNetRuntimeInfo")
 }
 
 // runtimeImage adapts an ELF image to clrnames.

@@ -9,7 +9,6 @@ func (c *collector) code(start, heapEnd uint64, s *section) bool {
 		return c.missing(missed)
 	}
 	if h <= c.t.l.stubLast {
-		c.e.Stubs++
 		return true
 	}
 	if h < pageSize { // neither a kind of stub nor an address

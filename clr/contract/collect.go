@@ -53,7 +53,7 @@ func (t *Tables) collect() Evidence {
 		c.jit, c.r2r = c.manager(jitEntry), c.manager(r2rEntry)
 	}
 	c.level(t.top, levels-1)
-	c.e.Reads, c.e.Spent = c.pages.reads, c.pages.spent()
+	c.e.Spent = c.pages.spent()
 	if c.e.Spent { // failed reads look like contradictions
 		c.e.Map, c.e.Headers = 0, 0
 	}
@@ -171,7 +171,6 @@ func (c *collector) section(rs uint64, s *section) bool {
 	if !c.consistent(rs, s) {
 		return false
 	}
-	c.e.Sections++
 	switch {
 	case s.r2r != 0 && c.e.Images < enoughImages:
 		return c.image(s)

@@ -5,14 +5,10 @@ import "fmt"
 // Evidence counts how well the runtime's own tables agree with an assumed layout: the code in its code heaps,
 // and how much of it passes each check of circular references.
 type Evidence struct {
-	Reads int // pages and parts of pages read
-
-	Sections int // range sections that are consistent
-	Heaps    int // code heaps whose bounds agree with their section
-	Images   int // precompiled images whose Module refers to their section
+	Heaps  int // code heaps whose bounds agree with their section
+	Images int // precompiled images whose Module refers to their section
 
 	Starts   int // code that begins in a code heap
-	Stubs    int // of Starts: blocks of stubs
 	Methods  int // of Starts: code with a header
 	Agreeing int // of Methods: functions, unwind data, MethodDesc, and debug information agree
 	Proofs   int // distinct MethodDescs of Agreeing methods that refer to their code

@@ -217,15 +217,20 @@ func debugger(w *sim.World, first bool) {
 			return
 		}
 		if a.Stop(t.A) == nil {
-			before := t.M.State()
 			a.Reads(t.A)
-			a.Yield("reads the stack")
-			if now := t.M.State(); now != before {
-				a.Fault("registers at %#x and stack at %#x: a sample of two moments", before.PC, now.PC)
-			}
+			readsTwice(a, t, "reads the stack")
 		}
 		a.ResumeThread(t.A)
 	})
+}
+
+// readsTwice reads a thread before and after a step.
+func readsTwice(a *sched.Actor, t *sim.Thread, step string) {
+	before := t.M.State()
+	a.Yield("%s", step)
+	if now := t.M.State(); now != before {
+		a.Fault("registers at %#x and stack at %#x: a sample of two moments", before.PC, now.PC)
+	}
 }
 
 // resumesTwice is a sampler with two ways out of its window that both resume.
@@ -241,11 +246,7 @@ func readsEarly(w *sim.World) {
 		if _, err := a.SuspendThread(t.A); err != nil {
 			return
 		}
-		before := t.M.State()
-		a.Yield("reads the registers")
-		if now := t.M.State(); now != before {
-			a.Fault("registers at %#x and stack at %#x: a sample of two moments", before.PC, now.PC)
-		}
+		readsTwice(a, t, "reads the registers")
 		a.ResumeThread(t.A)
 	})
 }
