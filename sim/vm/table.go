@@ -102,137 +102,116 @@ const (
 	core2 = src + "; seen on 2.0.0, 2.2.2"
 )
 
-func when(cond bool, hr clr.HRESULT) (clr.HRESULT, bool) { return hr, cond }
+// on decides hr if the condition holds.
+func on(cond func(k *Call) bool, hr clr.HRESULT) func(k *Call) (clr.HRESULT, bool) {
+	return func(k *Call) (clr.HRESULT, bool) { return hr, cond(k) }
+}
 
-func goOn() (clr.HRESULT, bool) { return 0, false }
+// then has an effect and leaves the decision to later rows.
+func then(effect func(k *Call)) func(k *Call) (clr.HRESULT, bool) {
+	return func(k *Call) (clr.HRESULT, bool) { effect(k); return 0, false }
+}
 
 // Table has the decisions of DoStackSnapshot before its walk. After the last row, the walk begins; walk.go
 // has its rules.
 var Table = []Row{
 	{"1", "the profiler is being detached", "CORPROF_E_PROFILER_DETACHING",
 		src + "; seen on 9.0.5, 10.0.9", all,
-		func(k *Call) (clr.HRESULT, bool) { return when(k.c.Detaching, clr.CORPROF_E_PROFILER_DETACHING) }},
+		on(func(k *Call) bool { return k.c.Detaching }, clr.CORPROF_E_PROFILER_DETACHING)},
 	{"2", "the execution engine has not started", "UNSAFE", seen, all,
-		func(k *Call) (clr.HRESULT, bool) {
-			return when(!k.c.Started, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
-		}},
+		on(func(k *Call) bool { return !k.c.Started }, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)},
 	{"3", "the event mask lacks ENABLE_STACK_SNAPSHOT", "INCONSISTENT_WITH_FLAGS", seen, all,
-		func(k *Call) (clr.HRESULT, bool) {
-			return when(k.c.EventMask&EnableStackSnapshot == 0, clr.CORPROF_E_INCONSISTENT_WITH_FLAGS)
-		}},
-	{"4", "thread 0", "the target is the calling thread, if the CLR knows it", seen, all, rowTarget},
+		on(func(k *Call) bool { return k.c.EventMask&EnableStackSnapshot == 0 },
+			clr.CORPROF_E_INCONSISTENT_WITH_FLAGS)},
+	{"4", "thread 0", "the target is the calling thread, if the CLR knows it", seen, all, then(rowTarget)},
 	{"5", "infoFlags has a bit besides REGISTER_CONTEXT", "E_INVALIDARG", seen, all,
-		func(k *Call) (clr.HRESULT, bool) { return when(k.Flags&^RegisterContext != 0, clr.E_INVALIDARG) }},
+		on(func(k *Call) bool { return k.Flags&^RegisterContext != 0 }, clr.E_INVALIDARG)},
 	{"6", "the target is no managed thread, or the collector is not initialised",
 		"S_OK without a callback", seen, all,
-		func(k *Call) (clr.HRESULT, bool) { return when(k.t == nil || k.c.NoGC, clr.S_OK) }},
+		on(func(k *Call) bool { return k.t == nil || k.c.NoGC }, clr.S_OK)},
 	{"6a", "the first call of a thread that is not the CLR's",
 		"per-thread state is made, under a lock of the CLR",
-		"the remarks of the reference page", all, rowInitialise},
-	{"7", "the target's hijack lock is not free at once", "UNSAFE", seen, all, rowHijackLock},
+		"the remarks of the reference page", all,
+		then(func(k *Call) { k.c.initialise(k.a) })},
+	{"7", "the target's hijack lock is not free at once", "UNSAFE", seen, all,
+		on(func(k *Call) bool {
+			k.locked = k.a.TryLock(k.t.Hijack)
+			return !k.locked
+		}, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)},
 	{"8", "another thread than the caller, which is a CLR thread, while the runtime is being suspended",
 		"UNSAFE", seen, all,
-		func(k *Call) (clr.HRESULT, bool) {
-			// Once all threads have stopped, the suspension is no longer in progress.
-			return when(k.other() && k.self != nil && k.c.Suspending() && !k.c.stopped,
-				clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
-		}},
+		on(func(k *Call) bool { // once all threads have stopped, the suspension is no longer in progress
+			return k.other() && k.self != nil && k.c.Suspending() && !k.c.stopped
+		}, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)},
 	{"9", "the target is in a forbid-suspend region", "UNSAFE", seen, all,
-		func(k *Call) (clr.HRESULT, bool) {
-			return when(k.t.Forbid != 0, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
-		}},
+		on(func(k *Call) bool { return k.t.Forbid != 0 }, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)},
 	{"10", "another thread, which is dead",
-		"the process ends with INVALID_TGT_THREAD", core2, windows, rowDead},
+		"the process ends with INVALID_TGT_THREAD", core2, windows, then(rowDead)},
 	{"11", "another thread, and the CLR's own SuspendThread fails", "UNSAFE", core2, windows, rowSuspend},
 	{"11u", "another thread, and the profiler has not suspended the runtime", "E_NOTIMPL",
 		src + "; seen on 9.0.5, 10.0.9", unix,
-		func(k *Call) (clr.HRESULT, bool) { return when(k.other() && !k.c.profiler, clr.E_NOTIMPL) }},
+		on(func(k *Call) bool { return k.other() && !k.c.profiler }, clr.E_NOTIMPL)},
 	{"12", "the target is in preemptive mode", "the seed is thrown away, not even looked at", seen, all,
-		func(k *Call) (clr.HRESULT, bool) {
-			if k.t.Mode == Preemptive {
-				if k.seed != nil {
-					k.used("12")
-				}
+		then(func(k *Call) {
+			if k.t.Mode == Preemptive && k.seed != nil {
+				k.used("12")
 				k.seed = nil
 			}
-			return goOn()
-		}},
+		})},
 	{"13u", "another thread in cooperative mode, though the profiler has suspended the runtime",
 		"E_NOTIMPL", src, unix,
-		func(k *Call) (clr.HRESULT, bool) { return when(k.cooperative(), clr.E_NOTIMPL) }},
+		on(func(k *Call) bool { return k.cooperative() }, clr.E_NOTIMPL)},
 	{"13", "another thread in cooperative mode whose context cannot be redirected", "UNSAFE",
 		wine, windows,
-		func(k *Call) (clr.HRESULT, bool) {
-			return when(k.cooperative() && k.t.Trap, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
-		}},
+		on(func(k *Call) bool { return k.cooperative() && k.t.Trap }, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)},
 	{"14a", "the same, and the lookup lock is not free at once",
-		"ASYNCHRONOUS_UNSAFE", src, windows, rowLookup},
+		"ASYNCHRONOUS_UNSAFE", src, windows,
+		on(func(k *Call) bool { return k.cooperative() && k.lookupBusy() }, clr.CORPROF_E_ASYNCHRONOUS_UNSAFE)},
 	{"14b", "the same, and the top of the Frame chain lies below its sp", "UNSAFE", core2, windows,
-		func(k *Call) (clr.HRESULT, bool) {
+		on(func(k *Call) bool {
 			top := k.t.Top()
-			return when(k.cooperative() && top != nil && top.Address < k.current.R[k.c.Arch.SP()],
-				clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
-		}},
+			return k.cooperative() && top != nil && top.Address < k.current.R[k.c.Arch.SP()]
+		}, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)},
 	{"15", "the same, without a seed", "the seed is its current context", core2, windows,
-		func(k *Call) (clr.HRESULT, bool) {
+		then(func(k *Call) {
 			if k.cooperative() && k.seed == nil {
 				k.used("15")
 				k.seed = &k.current
 			}
-			return goOn()
-		}},
+		})},
 	{"16a", "the profiler's seed is used, and the lookup lock is not free at once",
 		"ASYNCHRONOUS_UNSAFE", src, all,
-		func(k *Call) (clr.HRESULT, bool) {
-			return when(k.seed != nil && k.seed != &k.current && k.lookupBusy(),
-				clr.CORPROF_E_ASYNCHRONOUS_UNSAFE)
-		}},
+		on(func(k *Call) bool { return k.seed != nil && k.seed != &k.current && k.lookupBusy() },
+			clr.CORPROF_E_ASYNCHRONOUS_UNSAFE)},
 	{"16", "the seed's ip is not managed code", "UNMANAGED_CTX", seen, all,
-		func(k *Call) (clr.HRESULT, bool) {
-			return when(k.seed != nil && !k.c.Codes.Managed(k.seed.PC),
-				clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX)
-		}},
+		on(func(k *Call) bool { return k.seed != nil && !k.c.Codes.Managed(k.seed.PC) },
+			clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX)},
 	{"17", "no seed, and an exception unwinds that no managed handler was entered for",
 		"UNMANAGED_CTX", seen, all,
-		func(k *Call) (clr.HRESULT, bool) {
-			return when(k.seed == nil && k.t.Except.Unwinding, clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX)
-		}},
+		on(func(k *Call) bool { return k.seed == nil && k.t.Except.Unwinding },
+			clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX)},
 	{"18", "the target's exception state is flagged inconsistent", "UNSAFE", src, all,
-		func(k *Call) (clr.HRESULT, bool) {
-			return when(k.t.Except.Inconsistent, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
-		}},
+		on(func(k *Call) bool { return k.t.Except.Inconsistent }, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)},
 }
 
 // cooperative reports whether the target is another thread in cooperative mode.
 func (k *Call) cooperative() bool { return k.other() && k.t.Mode == Cooperative }
 
-func rowTarget(k *Call) (clr.HRESULT, bool) {
+func rowTarget(k *Call) {
 	if k.Thread != 0 {
 		k.t = k.c.Thread(k.Thread)
-		return goOn()
+		return
 	}
 	k.used("4")
 	k.t = k.self
-	return goOn()
 }
 
-func rowInitialise(k *Call) (clr.HRESULT, bool) {
-	k.c.initialise(k.a)
-	return goOn()
-}
-
-func rowHijackLock(k *Call) (clr.HRESULT, bool) {
-	k.locked = k.a.TryLock(k.t.Hijack)
-	return when(!k.locked, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
-}
-
-func rowDead(k *Call) (clr.HRESULT, bool) {
+func rowDead(k *Call) {
 	if k.other() && k.t.Dead && !k.c.profiler {
 		k.used("10")
 		k.a.Fault("DoStackSnapshot of a dead thread, %s: the CLR ends the process with 8013135e",
 			k.t.Actor.Name())
 	}
-	return goOn()
 }
 
 // rowSuspend suspends the target once more, unless the profiler has stopped the
@@ -253,11 +232,7 @@ func rowSuspend(k *Call) (clr.HRESULT, bool) {
 	}
 	k.a.Reads(k.t.Actor)
 	k.current = k.t.M.State()
-	return goOn()
-}
-
-func rowLookup(k *Call) (clr.HRESULT, bool) {
-	return when(k.cooperative() && k.lookupBusy(), clr.CORPROF_E_ASYNCHRONOUS_UNSAFE)
+	return 0, false
 }
 
 // lookupBusy asks for the code lookup lock, once for each ip to be looked up.
