@@ -120,7 +120,8 @@ var moves = map[EffectKind][]byte{Store: {0x89}, Load: {0x8b}, StoreV: {0x0f, 0x
 // move stores or loads reg at base + disp.
 func (a *asm) move(kind EffectKind, reg, base Reg, disp int64) {
 	general := kind == Store || kind == Load
-	a.emit(operand(general, moves[kind], reg, base, disp), Effect{Kind: kind, Reg: reg, Base: base, Imm: disp})
+	a.emit(operand(general, moves[kind], reg, base, disp),
+		Effect{Kind: kind, Reg: reg, Base: base, Imm: disp})
 }
 
 // leave is mov rsp, rbp; pop rbp.

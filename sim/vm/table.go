@@ -166,7 +166,8 @@ var Table = []Row{
 		on(func(k *Call) bool { return k.cooperative() && k.t.Trap }, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)},
 	{"14a", "the same, and the lookup lock is not free at once",
 		"ASYNCHRONOUS_UNSAFE", src, windows,
-		on(func(k *Call) bool { return k.cooperative() && k.lookupBusy() }, clr.CORPROF_E_ASYNCHRONOUS_UNSAFE)},
+		on(func(k *Call) bool { return k.cooperative() && k.lookupBusy() },
+			clr.CORPROF_E_ASYNCHRONOUS_UNSAFE)},
 	{"14b", "the same, and the top of the Frame chain lies below its sp", "UNSAFE", core2, windows,
 		on(func(k *Call) bool {
 			top := k.t.Top()
