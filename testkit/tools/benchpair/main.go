@@ -117,7 +117,7 @@ func families(t table) (patterns []string) {
 	}
 	for first, names := range subs {
 		slices.Sort(names)
-		pattern := "^" + first + "$"
+		pattern := "^Benchmark" + first + "$"
 		if names[0] != "" {
 			pattern += "/^(" + strings.Join(slices.Compact(names), "|") + ")$"
 		}

@@ -32,7 +32,7 @@ func TestPair(t *testing.T) {
 	must.True(t, len(rows) == 2 && len(rows.slower(1.03)) == 1 && rows.slower(1.03)[0].name == "A/x",
 		"%+v", rows)
 	got := families(rows.slower(0))
-	expect.True(t, strings.Join(got, " ") == "^A$/^(x)$ ^B$", "%q", got)
+	expect.True(t, strings.Join(got, " ") == "^BenchmarkA$/^(x)$ ^BenchmarkB$", "%q", got)
 	var b strings.Builder
 	rows.print(&b, 1.03, false)
 	want := "2 rows, 1 slower than 1.03; median 0.90, worst 1.10, best 0.90 (p B)"
