@@ -10,8 +10,8 @@ import (
 // return address is in the word below the CFA. Saved registers, if any, are in words below that.
 type CommonRow struct {
 	Reg  uint8  // base register of the CFA, DWARF number
-	Off  uint64 // bytes, below 1<<14
 	Fell bool   // Off changed to 16 from more than 24 in one step: see unwind/amd64/thunk.go
+	Off  uint64 // bytes, below 1<<14
 	// four bits for register n, from bit 4*n on: it is saved that many words below the CFA; 0: no rule
 	Words uint64
 }
@@ -105,7 +105,7 @@ loop:
 			if depth == maxCommonDepth {
 				return false
 			}
-			kept[depth] = CommonRow{reg, off, false, words}
+			kept[depth] = CommonRow{reg, false, off, words}
 			depth++
 			continue
 		case DW_CFA_restore_state:
