@@ -38,18 +38,19 @@ const longestChain = 64
 // chained reports whether the frames from s on return to each other down to the root of the stack, as far as
 // their code is known. above are the unmanaged frames above them.
 func (x *Witness) chained(s *unwind.State, above []unwind.Frame) bool {
-	x.regs.Copy(s.Regs)
-	x.at = *s
-	x.at.Regs = &x.regs
+	called := !s.Exact
 	if n := len(above); n > 0 && x.p.InStub(above[n-1].IP) {
-		x.at.Exact = true // the stub has been entered without a call
+		called = false // the stub has been entered without a call
 	}
-	if !x.at.Exact && !x.returned(x.regs.Arch, x.regs.IP()) {
+	if called && !x.returned(s.Regs.Arch, s.Regs.IP()) {
 		return false
 	}
 	if x.Methods == nil {
 		return true
 	}
+	x.regs.Copy(s.Regs)
+	x.at = *s
+	x.at.Regs, x.at.Exact = &x.regs, !called
 	x.missed = false
 	for depth := range longestChain {
 		if depth > 0 && !x.hasRecord(&x.regs) {

@@ -54,7 +54,7 @@ func (x *Witness) confirms(w unwind.Walker, p *managed.Specials, s *unwind.State
 	ok := s.Regs.SP() >= mem.Hot().Addr && x.called(s.Regs.Arch, frames) &&
 		(s.Exact || !x.dead(s.Regs.FP(), s.Regs.SP())) && (len(frames) == 0 || x.recorded(s, frames)) &&
 		x.chained(s, frames)
-	x.w, x.t, x.p, x.mem, x.b, x.info = nil, nil, nil, nil, nil, pearm64.Info{} // the caller owns them
+	x.w, x.t, x.p, x.mem, x.b = nil, nil, nil, nil, nil // the caller owns them
 	return ok
 }
 
@@ -62,14 +62,17 @@ func (x *Witness) confirms(w unwind.Walker, p *managed.Specials, s *unwind.State
 // every caller's frame has room for what its prolog has allocated.
 func (x *Witness) called(a context.Arch, frames []unwind.Frame) bool {
 	for i := range frames {
-		f, m := &frames[i], int(frames[i].Module)
+		f := &frames[i]
 		if f.Exact || f.Kind == unwind.KindSignal { // nothing calls a trampoline
 			continue
 		}
 		if x.dead(f.FP, f.SP) {
 			return false
 		}
-		if m >= 0 && m < x.t.Len() && (!followsCall(a, x.t.At(m), f.IP) || x.short(a, x.t.At(m), f)) {
+		if uint(f.Module) >= uint(x.t.Len()) {
+			continue
+		}
+		if m := x.t.At(int(f.Module)); !followsCall(a, m, f.IP) || m.PE != nil && x.short(a, m, f) {
 			return false
 		}
 	}
@@ -87,7 +90,7 @@ func (x *Witness) dead(fp, sp uint64) bool {
 // inside the fixed part of the frame.
 func (x *Witness) short(a context.Arch, m *module.Module, f *unwind.Frame) bool {
 	last := f.Lookup() - m.Bias
-	if m.PE == nil || f.CFA == 0 || last != uint64(uint32(last)) {
+	if f.CFA == 0 || last != uint64(uint32(last)) {
 		return false
 	}
 	least := uint64(0)
@@ -95,6 +98,7 @@ func (x *Witness) short(a context.Arch, m *module.Module, f *unwind.Frame) bool 
 		if begin, found, fault := m.PE.ARM64().Find(uint32(last), &x.packed, &x.info); found && fault.OK() {
 			least = x.info.LeastFrame(uint32(last) - begin)
 		}
+		x.info = pearm64.Info{} // it holds a part of the image
 	} else if fn, why := m.PE.AMD64().Find(uint32(last)); why == peamd64.OK {
 		least = m.PE.AMD64().LeastFrame(fn, uint32(last))
 	}

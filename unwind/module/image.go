@@ -74,8 +74,18 @@ func (m *Module) image() Image {
 }
 
 // Bytes returns at most n bytes of the image from a mapped address, nil if there are none.
-// It does not allocate.
-func (m *Module) Bytes(addr uint64, n int) []byte { return m.image().Bytes(addr-m.Bias, n) }
+// It does not allocate. It is called often: without image, the calls are direct.
+func (m *Module) Bytes(addr uint64, n int) []byte {
+	switch {
+	case m.Image != nil:
+		return m.Image.Bytes(addr-m.Bias, n)
+	case m.ELF != nil:
+		return elfImage{m.ELF}.Bytes(addr-m.Bias, n)
+	case m.PE != nil:
+		return peImage{m.PE}.Bytes(addr-m.Bias, n)
+	}
+	return nil
+}
 
 // CFIBias is the difference between mapped addresses and those of the module's CFI table.
 func (m *Module) CFIBias() uint64 { return m.Bias - m.image().CFIBase() }
