@@ -21,8 +21,8 @@ func CompileFunction(t *peamd64.Table, fn peamd64.RuntimeFunction, base uint64, 
 	regs := symbols
 	s := peStep{table: t, pc: uint32(at.IP - base), regs: &regs, symbolic: true}
 	p, ok := s.rule(s.leave(fn, at.Exact))
-	r.preserved, p.kept = p.kept, windowsKept // pack assumes it, and Functions use preserved
-	if ok {
+	r.preserved, p.kept = p.kept, windowsKept    // pack assumes it, and Functions use preserved
+	if ok && p.trust == unwind.TrustUnwindInfo { // the trust of all steps of Functions
 		r.rule, _ = p.pack(number, at)
 	}
 	return r

@@ -166,10 +166,14 @@ func (u *Unwinder) replacedReturn(cfa, sp uint64, mem *memory.Window) uint64 {
 
 // hookPE returns the return hook whose function contains an RVA of a PE image.
 func (u *Unwinder) hookPE(t *peamd64.Table, rva uint32) *unwind.ReturnHook {
-	if fn, ok := t.Lookup(rva); ok && len(u.hooks) != 0 {
-		return u.hook(true, t.Tail(fn.Begin, maxHookCode))
+	if len(u.hooks) == 0 {
+		return nil
 	}
-	return nil
+	fn, ok := t.Lookup(rva)
+	if !ok {
+		return nil
+	}
+	return u.hook(true, t.Tail(fn.Begin, maxHookCode))
 }
 
 // leaveHook repairs regs, the result of a step by unwind data out of return hook l at the address from. It

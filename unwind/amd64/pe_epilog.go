@@ -120,8 +120,11 @@ func (e *Epilog) end(code []byte, at uint64) bool {
 		n = x86.Zeroes(code)
 		code = code[n:]
 	}
+	if !mayEnd(code) {
+		return false
+	}
 	in := x86.Decode(code)
-	if len(code) == 0 || in.Table != 0 || in.VEX {
+	if in.Table != 0 || in.VEX {
 		return false
 	}
 	bare := code[0] == in.Op || len(code) > 1 && code[0] == 0xf2 && code[1] == in.Op // f2: bnd
@@ -137,6 +140,17 @@ func (e *Epilog) end(code []byte, at uint64) bool {
 	last, _ := popReturn(code)
 	return in.Op == 0xc3 && (bare || len(code) > 1 && code[0] == 0xf3 && code[1] == 0xc3) || last != 0 ||
 		len(code) > 2 && code[0] == 0xc2
+}
+
+// mayEnd is a cheap first test for end: it rules out the bytes with which most other instructions begin.
+func mayEnd(code []byte) bool {
+	switch {
+	case len(code) == 0 || code[0] < 0x26 || code[0] >= 0x68 && code[0] < 0xc2:
+		return false
+	case code[0]&0xf0 == 0x40: // REX before a jump or a pop
+		return len(code) > 1 && (code[1] == 0xff || code[1]&0xf8 == 0x58)
+	}
+	return true
 }
 
 // jumpsOut reports whether a jump to target leaves the function. It does if target is the first byte of a

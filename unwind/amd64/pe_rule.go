@@ -135,10 +135,19 @@ func (p *peRule) saves(regs *Registers) bool {
 func (p *peRule) pack(module int, a unwind.Address) (Rule, bool) {
 	words := p.cfa >> 3
 	k := RuleNear
-	if p.base == context.RBP {
+	switch {
+	case p.base == context.RSP && p.trust == unwind.TrustEpilog:
+		k = RuleNearEpilog
+	case p.trust == unwind.TrustLeaf:
+		k = RuleNearLeaf
+	case p.trust != unwind.TrustUnwindInfo:
+		return Rule{}, false
+	case p.base == context.RBP:
 		k = RuleNearBP
+	case p.base != context.RSP:
+		return Rule{}, false
 	}
-	if k == RuleNear && p.base != context.RSP || p.kept != windowsKept || p.trust != unwind.TrustUnwindInfo ||
+	if p.kept != windowsKept ||
 		p.saved>>16 != 0 || p.cfa&7 != 0 || words < 0 || words > maxNear {
 		return Rule{}, false
 	}

@@ -39,7 +39,7 @@ func peTwice(t *testing.T, u, slow *Unwinder, regs Registers, exact bool,
 		}
 	}
 	k := u.lookup(unwind.Address{IP: start.RIP, Exact: exact}).Kind()
-	return k == RuleSlotsPE || k == RuleNear || k == RuleNearBP
+	return k == RuleSlotsPE || forms[k].slots != 0
 }
 
 func sameKnown(a, b *Registers) bool {

@@ -170,7 +170,7 @@ func TestPEWithCFI(t *testing.T) {
 	m := u.table.At(0)
 	for rva, cached := range map[uint32]bool{leaf: true, peLeaf + 0x10: false} {
 		r := u.resolvePE(m, 0, unwind.Instruction(peBase+uint64(rva)))
-		expect.True(t, (r.Kind() == RuleSlotsPE) == cached, "%#x: rule of kind %v", rva, r.Kind())
+		expect.True(t, (r.Kind() == RuleNearLeaf) == cached, "%#x: rule of kind %v", rva, r.Kind())
 	}
 	regs = peRegs(leaf)
 	_, stop = stepOf(u, &regs, true, peMemory(), nil, &f)

@@ -52,6 +52,8 @@ const (
 	RulePE                      // the module's PE unwind data decides, at each step
 	RuleThunk                   // the rule of the thunk's jump target
 	RuleNearBP                  // RuleNear with a CFA relative to RBP
+	RuleNearEpilog              // RuleNear in an epilog; fused steps do not start there
+	RuleNearLeaf                // RuleNear in a leaf; fused steps do not start there
 )
 
 // Rule is how to step from one address, packed into a word so that a cache entry is 16 bytes.
@@ -63,7 +65,7 @@ const (
 //	            saved at CFA - 8*slot, 0 = the register is unchanged
 //	bits 45-60  module index, 0xffff = none
 //
-// Those of a PE function differ (RuleSlotsPE only in bit 63, RuleNear and RuleNearBP in all):
+// Those of a PE function differ (RuleSlotsPE only in bit 63, the kinds RuleNear... in all):
 //
 //	bits  5-12  CFA offset in words
 //	bits 13-44  slots of RSI and RDI, and those above, four bits each: at CFA + 32 - 8*slot
@@ -108,12 +110,21 @@ type form struct {
 	above   uint64       // the distance from the CFA to the end of the slots' block, bytes
 }
 
+// forms are the forms of the kinds of rules that have one; those of other kinds have no slots.
+var forms = [16]form{RuleSP: cfiForm, RuleBP: cfiForm, RuleNear: peForm, RuleNearBP: peForm,
+	RuleNearEpilog: nearForm(RuleNearEpilog, unwind.TrustEpilog),
+	RuleNearLeaf:   nearForm(RuleNearLeaf, unwind.TrustLeaf)}
+
 var (
 	cfiForm = form{uint64(RuleSP), uint64(RuleBP), unwind.TrustCFI, nonvolatile, maxOffset,
 		slotMask << slotShift, 0}
-	peForm = form{uint64(RuleNear), uint64(RuleNearBP), unwind.TrustUnwindInfo, windowsKept, maxNear,
-		(1<<32 - 1) << nearShift, nearAbove}
+	peForm = nearForm(RuleNear, unwind.TrustUnwindInfo)
 )
+
+// nearForm is the form of the rules of kind k that find callers by trust.
+func nearForm(k Kind, by unwind.Trust) form {
+	return form{uint64(k), uint64(RuleNearBP), by, windowsKept, maxNear, (1<<32 - 1) << nearShift, nearAbove}
+}
 
 func makeRule(k Kind, module int) Rule {
 	if module < 0 || module >= noModule {

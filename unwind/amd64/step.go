@@ -18,18 +18,21 @@ func (u *Unwinder) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f
 	if b == nil {
 		b = &unbounded
 	}
-	regs, at := &s.Regs.AMD64, unwind.Address{IP: s.Regs.AMD64.RIP, Exact: s.Exact}
-	r := u.lookup(at)
+	regs := &s.Regs.AMD64
+	r := u.kept(unwind.Address{IP: regs.RIP, Exact: s.Exact}.Lookup())
+	if r.bits == 0 {
+		r = u.miss(s.Address())
+	}
 	f.Trust = s.Trust
 	if u.stepHot(r, regs, s.Exact, mem, b, f) {
 		s.Reached(false, u.by)
 	} else if stop := u.stepRare(r, s, mem, b, f); stop != unwind.StopNone {
 		return ended(r, stop, s, mem, b)
-	} else if s.Exact {
-		u.next(s, mem, f)
-		return unwind.StopNone
 	}
-	u.reached(u.kept(regs.RIP-1), s, mem, f)
+	r = u.kept(unwind.Address{IP: regs.RIP, Exact: s.Exact}.Lookup())
+	if r.bits == 0 || r.outside() {
+		u.reached(r, s, mem, f)
+	}
 	return unwind.StopNone
 }
 
@@ -42,18 +45,21 @@ func ended(r Rule, stop unwind.Stop, s *unwind.State, mem *memory.Window, b *unw
 	return stop
 }
 
-// next returns the rule of the frame just reached, after repairing the step out of a return hook. It marks a
-// frame outside all known code as doubtful, unless a call to 0 was interrupted.
-func (u *Unwinder) next(s *unwind.State, mem *memory.Window, f *unwind.Frame) Rule {
+// reached returns the rule of the frame just reached, after repairing the step out of a return hook. r is its
+// rule from the cache. reached marks a frame outside all known code as doubtful, unless a call to 0 was
+// interrupted.
+func (u *Unwinder) reached(r Rule, s *unwind.State, mem *memory.Window, f *unwind.Frame) Rule {
+	if r.bits == 0 {
+		r = u.miss(s.Address())
+	}
 	regs := &s.Regs.AMD64
-	r := u.lookup(s.Address())
-	if !r.outside() || s.Exact && regs.RIP < nullPage {
-		return r
-	}
-	if !s.Exact && u.unlisted(regs, mem, f) {
+	switch {
+	case !r.outside() || s.Exact && regs.RIP < nullPage:
+	case u.unknown != 0 && !s.Exact && u.unlisted(regs, mem, f):
 		return u.lookup(unwind.ReturnAddress(regs.RIP))
+	default:
+		s.Trust = s.Trust.Then(unwind.TrustOutside)
 	}
-	s.Trust = s.Trust.Then(unwind.TrustOutside)
 	return r
 }
 
@@ -129,7 +135,7 @@ func (u *Unwinder) leaveFrame(r Rule, s *unwind.State, mem *memory.Window, b *un
 		return u.stepThunk(r, s, mem, b, f)
 	case RuleSide:
 		return u.stepSide(r, s, mem, b, f)
-	case RuleNear, RuleNearBP, RuleSlotsPE, RulePE: // with a rule, some words are not in the hot run
+	case RuleNear, RuleNearBP, RuleNearEpilog, RuleNearLeaf, RuleSlotsPE, RulePE: // with a rule, some words are not in the hot run
 		u.by = unwind.TrustUnwindInfo
 		return u.stepPE(u.table.At(r.Module()), s, mem, b, f)
 	case RuleEnd:

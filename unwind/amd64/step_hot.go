@@ -13,20 +13,15 @@ import (
 // stepRare, a fifth of a walk's time.
 func (u *Unwinder) stepHot(r Rule, regs *Registers, exact bool, mem *memory.Window,
 	b *unwind.Bounds, f *unwind.Frame) bool {
-	fm := &cfiForm
-	switch r.Kind() {
-	case RuleSP, RuleBP:
-	case RuleNear, RuleNearBP:
-		if fm = &peForm; r.exactPE() != exact {
-			return false
-		}
-	case RuleSlotsPE:
-		return r.exactPE() == exact && u.stepTable(&u.pe.rules[r.index()&(maxPERules-1)], r, regs, mem, b, f)
-	default:
+	fm := &forms[r.bits&15]
+	switch {
+	case r.Kind() >= RuleNear && r.exactPE() != exact:
 		return false
+	case fm.slots != 0:
+		u.by = fm.by
+		return stepSlots(r, fm, regs, exact, mem, b, f)
 	}
-	u.by = fm.by
-	return stepSlots(r, fm, regs, exact, mem, b, f)
+	return r.Kind() == RuleSlotsPE && u.stepTable(&u.pe.rules[r.index()&(maxPERules-1)], r, regs, mem, b, f)
 }
 
 // stepSlots is stepHot for a rule of slots, of form fm.

@@ -136,11 +136,12 @@ func (s *peStep) leave(fn peamd64.RuntimeFunction, inside bool) unwind.Stop {
 		// convention restricts for this purpose. Version 2 lists them.
 		if info.Version == 1 {
 			var e Epilog
-			if s.inEpilog(fn, &info, s.table.Tail(s.pc, MaxEpilog), &e) {
+			code := s.table.Tail(s.pc, MaxEpilog)
+			if s.inEpilog(fn, &info, code, &e) {
 				s.res.Part = PEEpilog
 				return s.runEpilog(&e)
 			}
-			if base == context.RSP && s.pushedNumber(fn) {
+			if base == context.RSP && s.pushedNumber(fn, code) {
 				s.regs.GPR[context.RSP] += 8
 				s.res.Frame += 8
 			}
@@ -161,11 +162,11 @@ func (s *peStep) leave(fn peamd64.RuntimeFunction, inside bool) unwind.Stop {
 	return s.undoProlog(fn, &info)
 }
 
-// pushedNumber reports whether a number that gcc pushes for a moment is on top of the stack. No rule can
-// express this, since it depends on the word.
-func (s *peStep) pushedNumber(fn peamd64.RuntimeFunction) bool {
+// pushedNumber reports whether a number that gcc pushes for a moment is on top of the stack. code is the code
+// from pc on. No rule can express this, since it depends on the word.
+func (s *peStep) pushedNumber(fn peamd64.RuntimeFunction, code []byte) bool {
 	begin := max(fn.Begin, s.pc-min(s.pc, maxPushed))
-	number, ok := pushedNumber(s.table.Tail(begin, int(s.pc-begin)), s.table.Tail(s.pc, maxPushed))
+	number, ok := pushedNumber(s.table.Tail(begin, int(s.pc-begin)), code[:min(len(code), maxPushed)])
 	if s.deep = s.deep || ok && s.symbolic; !ok {
 		return false
 	}

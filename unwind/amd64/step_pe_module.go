@@ -32,6 +32,13 @@ func (u *Unwinder) stepPE(m *module.Module, s *unwind.State, mem *memory.Window,
 			return u.stepCovered(m, entry, to, s, mem, b, f)
 		}
 	}
+	if at.Exact && t.Len() != 0 && straightLeaf(t.Tail(uint32(rva.IP), maxStraight)) {
+		r := makeRule(RuleNearLeaf, int(f.Module)).withIndex(1) // the CFA is a word above RSP
+		r.bits |= exactBit
+		if u.stepHot(r, &s.Regs.AMD64, true, mem, b, f) {
+			return false, unwind.StopNone
+		}
+	}
 	return u.stepSilent(m, s, mem, b, f)
 }
 
@@ -46,7 +53,7 @@ func (u *Unwinder) stepCovered(m *module.Module, entry peamd64.RuntimeFunction, 
 		return false, stop
 	}
 	res, interrupted := &step.res, false
-	if res.Part == PECode {
+	if res.Part == PECode && len(u.hooks) != 0 {
 		if l := u.hook(true, t.Tail(entry.Begin, maxHookCode)); l != nil {
 			if interrupted = l.Interrupted; !interrupted && !u.leaveHook(l, at, &to, mem) {
 				return false, unwind.NoInfo

@@ -39,8 +39,12 @@ type thunk struct {
 }
 
 // thunkAt reads the body of a thunk at addr, an address in the image.
-func thunkAt(m *module.Module, addr uint64) (t thunk, ok bool) {
-	code := m.Bytes(addr+m.Bias, maxBody)
+func thunkAt(m *module.Module, addr uint64) (thunk, bool) {
+	return thunkIn(m.Bytes(addr+m.Bias, maxBody))
+}
+
+// thunkIn reads the body of a thunk at the beginning of code.
+func thunkIn(code []byte) (t thunk, ok bool) {
 	if len(code) < maxBody {
 		return t, false
 	}
@@ -86,21 +90,30 @@ func inPEThunk(m *module.Module, i int, a unwind.Address) (Rule, bool) {
 	if !a.Exact {
 		return Rule{}, false
 	}
-	to := a.IP
-	if code := m.Bytes(to, x86.MaxInsn); len(code) > 0 && code[0]&^2 == 0xe9 {
+	to, code := a.IP, m.Bytes(a.IP, x86.MaxInsn)
+	if len(code) == 0 {
+		return Rule{}, false
+	}
+	switch code[0] {
+	case 0xe9, 0xeb:
 		in := x86.Decode(code)
 		to += uint64(in.Size) + uint64(in.Disp)
-	}
-	if size := trapCall(m, to); size != 0 {
+		fallthrough
+	case 0xe8:
+		size := trapCall(m, to)
+		if size == 0 {
+			return Rule{}, false
+		}
 		t, ok := thunkAt(m, to+size-m.Bias)
 		return t.rule(RuleThunk, i, 8), ok && !t.drops
+	case 0xc3:
+		to -= mov
+		code = m.Bytes(to, maxBody)
 	}
-	for _, at := range [2]uint64{a.IP, a.IP - mov} {
-		t, ok := thunkAt(m, at-m.Bias)
-		for size := uint64(trapSize); ok && !t.drops && size < trapSize+align; size++ {
-			if trapCall(m, at-size) == size {
-				return t.rule(RuleThunk, i, thunkCFA), true
-			}
+	t, ok := thunkIn(code)
+	for size := uint64(trapSize); ok && !t.drops && size < trapSize+align; size++ {
+		if trapCall(m, to-size) == size {
+			return t.rule(RuleThunk, i, thunkCFA), true
 		}
 	}
 	return Rule{}, false

@@ -28,10 +28,7 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds,
 	}
 	for warm := true; ; {
 		if r.bits&fewBit == 0 && n < last && warm && r.fusible(regs, s.Exact) {
-			fm := &cfiForm
-			if r.Kind() >= RuleNear {
-				fm = &peForm
-			}
+			fm := &forms[r.bits&15]
 			if k := u.walkFused(r, fm, s, mem, b, out[n:last]); k > 0 {
 				n, u.by = n+k, fm.by
 				r = u.reached(u.section.next, s, mem, &out[n-1])
@@ -55,19 +52,8 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds,
 		if stop := u.stepRare(r, s, mem, b, f); stop != unwind.StopNone {
 			return unwind.Result{N: n, Stop: ended(r, stop, s, mem, b)}
 		}
-		r, warm = u.next(s, mem, f), true
+		r, warm = u.reached(u.kept(s.Address().Lookup()), s, mem, f), true
 	}
-}
-
-// reached is next for a return address with a rule from the cache.
-func (u *Unwinder) reached(r Rule, s *unwind.State, mem *memory.Window, f *unwind.Frame) Rule {
-	if r.bits == 0 {
-		r = u.miss(s.Address())
-	}
-	if r.outside() {
-		r = u.next(s, mem, f)
-	}
-	return r
 }
 
 // end returns why a walk that has described n frames must end before the next step.
