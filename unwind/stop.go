@@ -30,6 +30,20 @@ func (s Stop) String() string {
 	return "stop?"
 }
 
+// WalkEnd returns why a walk that has described n frames must end before the next step. The output has room
+// for room frames, and the walk may take limit steps.
+func WalkEnd(managed bool, n, room, limit int) Stop {
+	switch {
+	case managed:
+		return Managed
+	case n == room:
+		return BufferFull
+	case n == limit:
+		return Limit
+	}
+	return StopNone
+}
+
 // Bounds limit a walk. The zero value bounds only the number of steps.
 type Bounds struct {
 	Low, High uint64 // the stack's memory, [Low, High); a caller's SP may be High; High 0 = unknown

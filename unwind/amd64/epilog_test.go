@@ -14,6 +14,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
+	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
 // realigned is how gcc describes a function that realigns its stack: the CFA is r13's
@@ -37,7 +38,7 @@ func describedTable(t *testing.T, code, program []byte) *module.Table {
 	copy(text, code)
 	copy(text[0x800:], []byte{0xe8, 0, 0, 0, 0})
 	copy(text[thunkLo-codeLo:],
-		slices.Concat([]byte{0xe8, 7, 0, 0, 0}, trap, []byte{0xeb, 0xf9, 0x4c, 0x89, 0x1c, 0x24, 0xc3}))
+		slices.Concat([]byte{0xe8, 7, 0, 0, 0}, x86.Trap, []byte{0xeb, 0xf9, 0x4c, 0x89, 0x1c, 0x24, 0xc3}))
 	f := must.Get(elf.New(elfasm.Code(elfasm.AMD64, codeLo-textBias, text), "code"))(t)
 	cie, frames := elfasm.AMD64CIE(), elfasm.Frames{}
 	frames.CIE(&cie)
@@ -68,7 +69,7 @@ func TestRealignedEpilog(t *testing.T) {
 	}{
 		{"return", []byte{0xc3}, codeCall, unwind.TrustEpilog},
 		{"return through a thunk",
-			slices.Concat([]byte{0xe8, 7, 0, 0, 0}, trap,
+			slices.Concat([]byte{0xe8, 7, 0, 0, 0}, x86.Trap,
 				[]byte{0xeb, 0xf9, 0x48, 0x8d, 0x64, 0x24, 8, 0xc3}), codeCall, unwind.TrustEpilog},
 		{"return after zeroing registers", append(bytes.Repeat([]byte{0x0f, 0x57, 0xc0}, 40), 0xc3),
 			codeCall, unwind.TrustEpilog},

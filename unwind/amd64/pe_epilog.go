@@ -133,7 +133,7 @@ func (e *Epilog) end(code []byte, at uint64) bool {
 		e.Jumps, e.Target = true, at+uint64(in.Size)+uint64(in.Disp)
 		return true
 	case bare && in.Op == 0xe8:
-		return in.Disp == 7 && bytes.HasPrefix(code[in.Size:], returnThunk)
+		return in.Disp == 7 && bytes.HasPrefix(code[in.Size:], x86.ReturnThunk)
 	case in.Op == 0xff && in.Reg&7 == 4: // a switch has neither
 		return in.PCRel || in.REX&8 != 0
 	}

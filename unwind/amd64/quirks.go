@@ -161,7 +161,7 @@ func (u *Unwinder) epilog(m *module.Module, cfa uint64, regs *Registers,
 		case flowNext:
 			continue
 		case flowCall:
-			if in.Op != 0xe8 || !bytes.HasPrefix(code, trap) {
+			if in.Op != 0xe8 || !bytes.HasPrefix(code, x86.Trap) {
 				return to, false, false
 			}
 			e.push(value64{ip, knownValue})

@@ -135,7 +135,8 @@ func (u *Unwinder) leaveFrame(r Rule, s *unwind.State, mem *memory.Window, b *un
 		return u.stepThunk(r, s, mem, b, f)
 	case RuleSide:
 		return u.stepSide(r, s, mem, b, f)
-	case RuleNear, RuleNearBP, RuleNearEpilog, RuleNearLeaf, RuleSlotsPE, RulePE: // with a rule, some words are not in the hot run
+	case RuleNear, RuleNearBP, RuleNearEpilog, RuleNearLeaf, RuleSlotsPE, RulePE:
+		// For a rule with slots, some words are not in the hot run.
 		u.by = unwind.TrustUnwindInfo
 		return u.stepPE(u.table.At(r.Module()), s, mem, b, f)
 	case RuleEnd:

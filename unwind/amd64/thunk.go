@@ -12,49 +12,15 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
-// A thunk of gcc's -mfunction-return and -mindirect-branch is call 1f; 0: pause; lfence; jmp 0b; 1: BODY;
-// ret. The body drops the return address (lea rsp, [rsp+8]) or overwrites it with the target of an indirect
-// jump or call (mov [rsp], reg). gcc writes a CFA of RSP+16 at 1 and nothing later. At the return of the
-// first kind the CFA is RSP+8. A thunk of the second kind is left as its target would be: it may be called,
-// or reached by a computed goto from the middle of a function. After an inlined thunk, the function's old CFA
-// is right again. gcc's CFA stays wrong up to the function's end, also if it is remembered and restored (seen
-// in 11.3 and 12.2).
+// Constants of the thunks of package x86.
 const (
 	thunkCFA = 16
 	trapSize = 12 // from the call to the body
-	maxBody  = 6  // bytes
 )
 
-// trap is pause; lfence: the code after the call in a thunk.
-var trap = []byte{0xf3, 0x90, 0x0f, 0xae, 0xe8}
-
-// returnThunk is the code after the call in a return thunk: the trap, jmp 0b, lea rsp, [rsp+8], ret.
-var returnThunk = append(trap[:5:5], 0xeb, 0xf9, 0x48, 0x8d, 0x64, 0x24, 8, 0xc3)
-
-// thunk is a thunk's body.
-type thunk struct {
-	ret   uint64 // offset of the return
-	drops bool   // the body drops the return address
-	reg   uint64 // otherwise the register with the target
-}
-
 // thunkAt reads the body of a thunk at addr, an address in the image.
-func thunkAt(m *module.Module, addr uint64) (thunk, bool) {
-	return thunkIn(m.Bytes(addr+m.Bias, maxBody))
-}
-
-// thunkIn reads the body of a thunk at the beginning of code.
-func thunkIn(code []byte) (t thunk, ok bool) {
-	if len(code) < maxBody {
-		return t, false
-	}
-	switch b := [maxBody]byte(code); {
-	case b == [maxBody]byte{0x48, 0x8d, 0x64, 0x24, 8, 0xc3}:
-		return thunk{ret: 5, drops: true}, true
-	case b[0]&0xfb == 0x48 && b[1] == 0x89 && b[2]&0xc7 == 4 && b[3] == 0x24 && b[4] == 0xc3:
-		return thunk{ret: 4, reg: uint64(b[0]&4<<1 | b[2]>>3)}, true
-	}
-	return t, false
+func thunkAt(m *module.Module, addr uint64) (x86.Thunk, bool) {
+	return x86.ThunkIn(m.Bytes(addr+m.Bias, x86.ThunkSize))
 }
 
 // inThunk makes the rule of a thunk's body, or of the call before it.
@@ -62,24 +28,24 @@ func inThunk(row *cfi.Row, m *module.Module, i int, addr uint64) (Rule, bool) {
 	if row.CFA.Kind != cfi.RegisterOffset && row.CFA.Kind != cfi.Expression || !m.SystemV() {
 		return Rule{}, false
 	}
-	var t thunk
+	var t x86.Thunk
 	into, off, ok := addr-row.Lo, uint64(thunkCFA), false
-	if row.CFA.Off == thunkCFA && row.Lo != row.FDE.Lo && into < maxBody {
+	if row.CFA.Off == thunkCFA && row.Lo != row.FDE.Lo && into < x86.ThunkSize {
 		t, ok = thunkAt(m, row.Lo)
 	}
 	if !ok && addr == row.Hi-trapSize { // the row is right at the call of a return thunk
 		into, off = 0, 8
 		t, ok = thunkAt(m, row.Hi)
-		ok = ok && !t.drops
+		ok = ok && !t.Drops
 	}
-	if t.drops && into == t.ret {
+	if t.Drops && into == t.Ret {
 		off = 8
 	}
 	kind := RuleThunk
-	if t.drops {
+	if t.Drops {
 		kind = RuleSP
 	}
-	return t.rule(kind, i, off), ok && into <= t.ret
+	return thunkRule(t, kind, i, off), ok && into <= t.Ret
 }
 
 // inPEThunk returns the rule for an address in a thunk of a PE image that jumps, or at a jump to one.
@@ -105,15 +71,15 @@ func inPEThunk(m *module.Module, i int, a unwind.Address) (Rule, bool) {
 			return Rule{}, false
 		}
 		t, ok := thunkAt(m, to+size-m.Bias)
-		return t.rule(RuleThunk, i, 8), ok && !t.drops
+		return thunkRule(t, RuleThunk, i, 8), ok && !t.Drops
 	case 0xc3:
 		to -= mov
-		code = m.Bytes(to, maxBody)
+		code = m.Bytes(to, x86.ThunkSize)
 	}
-	t, ok := thunkIn(code)
-	for size := uint64(trapSize); ok && !t.drops && size < trapSize+align; size++ {
+	t, ok := x86.ThunkIn(code)
+	for size := uint64(trapSize); ok && !t.Drops && size < trapSize+align; size++ {
 		if trapCall(m, to-size) == size {
-			return t.rule(RuleThunk, i, thunkCFA), true
+			return thunkRule(t, RuleThunk, i, thunkCFA), true
 		}
 	}
 	return Rule{}, false
@@ -123,15 +89,15 @@ func inPEThunk(m *module.Module, i int, a unwind.Address) (Rule, bool) {
 // no such call is there. A loop that stops speculative execution follows the call.
 func trapCall(m *module.Module, addr uint64) uint64 {
 	code := m.Bytes(addr, trapSize)
-	if len(code) < trapSize || code[0] != 0xe8 || !bytes.HasPrefix(code[5:], trap) {
+	if len(code) < trapSize || code[0] != 0xe8 || !bytes.HasPrefix(code[5:], x86.Trap) {
 		return 0
 	}
 	return 5 + signed32(code[1:])
 }
 
-// rule makes the rule of kind k for a thunk whose CFA is off bytes above RSP.
-func (t *thunk) rule(k Kind, module int, off uint64) Rule {
-	return makeRule(k, module).withIndex(int(off>>3 | t.reg<<(slotShift-offsetShift)))
+// thunkRule makes the rule of kind k for a thunk whose CFA is off bytes above RSP.
+func thunkRule(t x86.Thunk, k Kind, module int, off uint64) Rule {
+	return makeRule(k, module).withIndex(int(off>>3 | t.Reg<<(slotShift-offsetShift)))
 }
 
 // stepThunk leaves a thunk by the rule of its jump target. A thunk changes no register. If the target or its

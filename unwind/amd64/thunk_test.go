@@ -12,6 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
 // TestThunkRows steps from each place of a function with an inlined thunk: sub rsp, 16;
@@ -72,7 +73,7 @@ func TestThunkRows(t *testing.T) {
 // TestThunkBodyOfTwelveBytes: the row of a thunk's body may be as long as the code between the thunk's call
 // and its body.
 func TestThunkBodyOfTwelveBytes(t *testing.T) {
-	code := slices.Concat([]byte{0xe8, 7, 0, 0, 0}, trap,
+	code := slices.Concat([]byte{0xe8, 7, 0, 0, 0}, x86.Trap,
 		[]byte{0xeb, 0xf9, 0x48, 0x8d, 0x64, 0x24, 8, 0xc3}, make([]byte, 6))
 	program := []byte{cfi.DW_CFA_advance_loc | 12, cfi.DW_CFA_def_cfa_offset, 16, cfi.DW_CFA_advance_loc | 12,
 		cfi.DW_CFA_def_cfa_offset, 40}
@@ -103,7 +104,7 @@ func TestBeginningIsNoThunk(t *testing.T) {
 // TestBehindThunk steps from return addresses after an inlined thunk, where gcc's CFA remains
 // the thunk's, even in rows that are remembered and restored.
 func TestBehindThunk(t *testing.T) {
-	code := slices.Concat([]byte{0x48, 0x83, 0xec, 0x10, 0xe8, 7, 0, 0, 0}, trap,
+	code := slices.Concat([]byte{0x48, 0x83, 0xec, 0x10, 0xe8, 7, 0, 0, 0}, x86.Trap,
 		[]byte{0xeb, 0xf9, 0x4c, 0x89, 0x1c, 0x24, 0xc3}, make([]byte, 20))
 	// The CFA is 40 bytes away up to the thunk. rbx is saved in the word of slot.
 	program := func(slot byte, more ...byte) []byte {
@@ -145,7 +146,7 @@ func TestBehindThunk(t *testing.T) {
 // TestThunkOfRBP: the thunk of an indirect call is in a function whose CFA does not depend on RSP. The CFA
 // counts from RBP, or is saved below RBP, as in a function of gcc that aligns its stack.
 func TestThunkOfRBP(t *testing.T) {
-	code := slices.Concat([]byte{0xe8, 7, 0, 0, 0}, trap,
+	code := slices.Concat([]byte{0xe8, 7, 0, 0, 0}, x86.Trap,
 		[]byte{0xeb, 0xf9, 0x4c, 0x89, 0x1c, 0x24, 0xc3, 0xe8, 0xea, 0xff, 0xff, 0xff})
 	for name, cfa := range map[string][]byte{
 		"from RBP": {cfi.DW_CFA_def_cfa, 6, 16},

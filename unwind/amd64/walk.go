@@ -34,7 +34,7 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds,
 				r = u.reached(u.section.next, s, mem, &out[n-1])
 			}
 		}
-		if stop := end(r.Managed(), n, len(out), limit); stop != unwind.StopNone {
+		if stop := unwind.WalkEnd(r.Managed(), n, len(out), limit); stop != unwind.StopNone {
 			return unwind.Result{N: n, Stop: stop}
 		}
 		f := &out[n]
@@ -54,17 +54,4 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds,
 		}
 		r, warm = u.reached(u.kept(s.Address().Lookup()), s, mem, f), true
 	}
-}
-
-// end returns why a walk that has described n frames must end before the next step.
-func end(managed bool, n, room, limit int) unwind.Stop {
-	switch {
-	case managed:
-		return unwind.Managed
-	case n == room:
-		return unwind.BufferFull
-	case n == limit:
-		return unwind.Limit
-	}
-	return unwind.StopNone
 }

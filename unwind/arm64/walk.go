@@ -37,7 +37,7 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds,
 		if n > 0 && r.outside() {
 			doubtOutside(s)
 		}
-		if stop := end(r.Managed(), n, len(out), limit); stop != unwind.StopNone {
+		if stop := unwind.WalkEnd(r.Managed(), n, len(out), limit); stop != unwind.StopNone {
 			return unwind.Result{N: n, Stop: stop}
 		}
 		f := &out[n]
@@ -53,17 +53,4 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds,
 		}
 		place, kept = u.kept(s.Address().Lookup())
 	}
-}
-
-// end returns why a walk that has described n frames must end before the next step.
-func end(managed bool, n, room, limit int) unwind.Stop {
-	switch {
-	case managed:
-		return unwind.Managed
-	case n == room:
-		return unwind.BufferFull
-	case n == limit:
-		return unwind.Limit
-	}
-	return unwind.StopNone
 }
