@@ -114,9 +114,6 @@ func TestUnshared(t *testing.T) {
 		{[]string{"__Canon"}, []string{"TItem"}, []string{"TItem"}},
 		{[]string{"int", "__Canon"}, []string{"TKey", "TValue"}, []string{"int", "TValue"}},
 		{[]string{"__Canon[]", "__Canon[,]"}, []string{"A", "B"}, []string{"A[]", "B[,]"}},
-		{[]string{"__Canon"}, nil, []string{"T"}},
-		{[]string{"__Canon", "int", "__Canon"}, nil, []string{"T1", "int", "T3"}},
-		{[]string{"__Canon", "int"}, []string{"of another"}, []string{"T1", "int"}},
 		{[]string{"__CanonBall"}, []string{"T"}, []string{"__CanonBall"}},
 	} {
 		given := slices.Clone(c.args)

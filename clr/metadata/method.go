@@ -239,17 +239,14 @@ func (m *Module) reference(rid int) string {
 }
 
 // Unshared returns type arguments without the runtime's Canonical, which occurs in code shared by all
-// reference types. It is replaced by the parameter's name in names, or by T (T1, T2 for several) if
-// names has another length. The open method has the same names, so that a method has only one name.
+// reference types. It is replaced by the parameter's name in names, which has the same length. The open method
+// has the same names, so that a method has only one name.
 func Unshared(args, names []string) []string {
 	out := args
 	for i, a := range args {
 		behind, ok := strings.CutPrefix(a, Canonical)
 		if !ok || behind != "" && strings.IndexByte("[*&?", behind[0]) < 0 {
 			continue
-		}
-		if len(names) != len(args) {
-			names = numbered(len(args))
 		}
 		if &out[0] == &args[0] {
 			out = slices.Clone(args)
@@ -259,25 +256,14 @@ func Unshared(args, names []string) []string {
 	return out
 }
 
-// numbered returns names for n type parameters.
-func numbered(n int) []string {
-	if n == 1 {
-		return []string{"T"}
-	}
-	out := make([]string, n)
-	for i := range out {
-		out[i] = "T" + strconv.Itoa(i+1)
-	}
-	return out
-}
-
 // TypeName writes Namespace.Outer`1+Inner`1 in source form, without the namespace: Outer<A>.Inner<B>, each
-// type with as many of args as it has parameters, int? for Nullable<int>.
+// type with as many of args as it has parameters, int? for Nullable<int>, and _ for Canonical: names such as T1
+// would look like parameters of the method whose name contains the type.
 func TypeName(name string, args []string) string {
 	if name == "System.Nullable`1" && len(args) == 1 {
 		return args[0] + "?"
 	}
-	args = Unshared(args, nil)
+	args = Unshared(args, slices.Repeat([]string{"_"}, len(args)))
 	parts := strings.Split(name, "+")
 	outer := parts[0]
 	if dot := strings.LastIndexByte(outer, '.'); dot >= 0 && !strings.HasPrefix(outer, "<") {

@@ -86,6 +86,8 @@ func TestTypeName(t *testing.T) {
 		{"A.Session+<<Send>b__42_1>d", nil, "Session.Send (lambda 1)"},
 		{"A.Box`1+<Get>d__3`1", []string{"x", "y"}, "Box<x>.Get<y>"},
 		{"A.Session+<>c__DisplayClass4_0", nil, "Session"},
+		{"A.Pair`2", []string{"ValueTuple<int,_>", "__Canon"}, "Pair<ValueTuple<int,_>,_>"},
+		{"A.Pair`2", []string{"__Canon[]", "__CanonBall"}, "Pair<_[],__CanonBall>"},
 		{"<>f__AnonymousType0`2", []string{"x", "y"}, "AnonymousType0<x,y>"},
 		{"", nil, ""},
 	} {
