@@ -61,7 +61,7 @@ type Engine struct {
 	stretches      threads.Stretches
 	startup        *startup.Sampler // nil if nothing samples the process's start
 
-	begins     bool       // the process is a command, and no other engine has sampled it
+	begins     bool       // the process is of a command, and no other engine has sampled it
 	ranBefore  int64      // the process's clock when sampling began; 0 = sampled from its start, -1 = unknown
 	ranSince   uint64     // how far that clock has advanced since, nanoseconds
 	accounted  uint64     // processor time of threads that has been sent, nanoseconds

@@ -1,16 +1,22 @@
 package startup
 
 import (
+	"sync"
 	"sync/atomic"
 )
 
 // Starting samples a command from its start until an engine takes over. The zero value does nothing until
 // Begin.
 type Starting struct {
-	pid  atomic.Int64 // of the command
 	s    atomic.Pointer[Sampler]
 	last atomic.Pointer[ended]
+
+	mu    sync.Mutex
+	begun map[int]bool // the processes that have an engine, or had one; nil before Begin
 }
+
+// maxBegun bounds the processes of one command whose start is accounted for.
+const maxBegun = 1 << 20
 
 // ended is a process that has ended, with its processor time.
 type ended struct{ pid, nanos int64 }
@@ -27,12 +33,26 @@ func (s *Starting) Ran(pid int) (nanos int64, ok bool) {
 	return e.nanos, true
 }
 
-// Began reports whether pid is the command. It returns true once: later, the process runs another program.
-func (s *Starting) Began(pid int) bool { return s != nil && s.pid.CompareAndSwap(int64(pid), 0) }
+// Began reports whether the recording has process pid from its start: it is the command, or a process that the
+// command has started. It returns true once: later, the process runs another program.
+func (s *Starting) Began(pid int) bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.begun == nil || s.begun[pid] || len(s.begun) >= maxBegun {
+		return false
+	}
+	s.begun[pid] = true
+	return true
+}
 
 // Begin samples the process pid, if the kernel permits it (Linux).
 func (s *Starting) Begin(pid int) {
-	s.pid.Store(int64(pid))
+	s.mu.Lock()
+	s.begun = map[int]bool{}
+	s.mu.Unlock()
 	if n := newStartup(pid); n != nil {
 		s.s.Store(n)
 	}

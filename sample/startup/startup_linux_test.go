@@ -22,8 +22,10 @@ func TestStarting(t *testing.T) {
 	defer cmd.Process.Kill()
 	var s Starting
 	s.Begin(cmd.Process.Pid)
-	expect.True(t, !s.Began(cmd.Process.Pid+1) && s.Began(cmd.Process.Pid) && !s.Began(cmd.Process.Pid) &&
-		!(*Starting)(nil).Began(1), "another process is the command, or it is twice")
+	pid := cmd.Process.Pid
+	expect.True(t, s.Began(pid) && s.Began(pid+1), "a process of the command has no start")
+	expect.True(t, !s.Began(pid) && !s.Began(pid+1), "a process starts twice")
+	expect.True(t, !(*Starting)(nil).Began(1) && !new(Starting).Began(1), "a process starts without a command")
 	if s.s.Load() == nil {
 		t.Skip("SKIPPED-CHECK: the kernel permits no perf events")
 	}
