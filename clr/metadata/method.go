@@ -239,8 +239,8 @@ func (m *Module) reference(rid int) string {
 }
 
 // Unshared returns type arguments without the runtime's Canonical, which occurs in code shared by all
-// reference types. It is replaced by the parameter's name in names, which has the same length. The open method
-// has the same names, so that a method has only one name.
+// reference types. It is replaced by the parameter's name in names, which has the same length. The open
+// method has the same names, so that a method has only one name.
 func Unshared(args, names []string) []string {
 	out := args
 	for i, a := range args {
@@ -257,8 +257,8 @@ func Unshared(args, names []string) []string {
 }
 
 // TypeName writes Namespace.Outer`1+Inner`1 in source form, without the namespace: Outer<A>.Inner<B>, each
-// type with as many of args as it has parameters, int? for Nullable<int>, and _ for Canonical: names such as T1
-// would look like parameters of the method whose name contains the type.
+// type with as many of args as it has parameters, int? for Nullable<int>, and _ for Canonical: names such as
+// T1 would look like parameters of the method whose name contains the type.
 func TypeName(name string, args []string) string {
 	if name == "System.Nullable`1" && len(args) == 1 {
 		return args[0] + "?"

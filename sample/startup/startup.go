@@ -33,8 +33,8 @@ func (s *Starting) Ran(pid int) (nanos int64, ok bool) {
 	return e.nanos, true
 }
 
-// Began reports whether the recording has process pid from its start: it is the command, or a process that the
-// command has started. It returns true once: later, the process runs another program.
+// Began reports whether the recording has process pid from its start: it is the command, or a process that
+// the command has started. It returns true once: later, the process runs another program.
 func (s *Starting) Began(pid int) bool {
 	if s == nil {
 		return false
