@@ -16,7 +16,7 @@ const (
 
 // Causes names the causes of package wire: why CPU time has no samples.
 var Causes = [...]string{"unknown", "short threads", "before the proof", "start-up", "no room",
-	"tool too slow", "signals blocked", "rate too low"}
+	"tool too slow", "signals blocked", "rate too low", "between ticks"}
 
 // CPUTime accounts for the processor time of the recorded processes, in nanoseconds.
 type CPUTime struct {

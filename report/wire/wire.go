@@ -223,7 +223,8 @@ const (
 	CauseTool     = 5 // the tool was too slow, or could not watch the thread
 	CauseBlocked  = 6 // the thread blocked the signal that takes its samples
 	CauseRate     = 7 // the requested rate is too low for the thread's time
-	NumCauses     = 8
+	CauseTicks    = 8 // the thread had a CPU timer, and ran between the kernel's ticks
+	NumCauses     = 9
 )
 
 // ProcessTID is the TID of a Usage that holds the clock of the whole process.

@@ -72,7 +72,7 @@ func asking(t *testing.T) (e *Engine, mem shared, p *program, dir string) {
 		MapsOf: func(int) ([]live.Mapping, error) { return nil, os.ErrNotExist }}
 	e.Walker = walk.New(context.ArchAMD64)
 	e.PID, e.Stream = os.Getpid(), sampler.NewOutput(e.Target, io.Discard)
-	e.Period = 1e6
+	e.Period, e.timerEach = 1e6, 4e6
 	e.births = births.New(&e.Base, &e.Table, e.file.Helper, func() bool { return e.startup == nil })
 	e.Base.Living, e.Base.Refresh = e.alive, func() bool { return false }
 	e.Table.Name, e.Table.Came, e.Table.Gone = func(*threads.Task) {}, func(*threads.Task) {}, e.gone

@@ -212,6 +212,45 @@ func TestEndWithoutEvent(t *testing.T) {
 	}
 }
 
+// The time that a CPU timer did not sample has its own cause, and only the rest is shown by the samples.
+func TestBetweenTicks(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		clock sampler.Clock
+		k     threads.Task
+		want  uint64
+	}{
+		{"a timer", sampler.ClockPerf, threads.Task{Timed: true, Weighed: 10e6}, 90e6},
+		{"a timer with enough samples", sampler.ClockPerf, threads.Task{Timed: true, Weighed: 40e6}, 0},
+		{"a timer whose signal is blocked", sampler.ClockPerf,
+			threads.Task{Timed: true, Weighed: 10e6, Blocks: true}, 0},
+		{"timers of all threads", sampler.ClockTimer, threads.Task{Weighed: 10e6}, 90e6},
+		{"the random clock", sampler.ClockRandom, threads.Task{Weighed: 10e6}, 0},
+	} {
+		e, _, _, _ := asking(t)
+		e.Period, e.timerEach, e.cpuClock, e.Ending = 1e6, 4e6, c.clock, true
+		k := &c.k
+		k.TID, k.Slot, k.Armed, e.Tasks = 9, -1, true, map[uint32]*threads.Task{9: k}
+		k.Read(threads.Counters{Cpu: 100e6})
+		e.account(k, false)
+		expect.Equal(t, sentBy(t, e, 9, wire.CauseTicks), c.want, c.name)
+	}
+}
+
+// sentBy returns the processor time that was sent of a thread with a cause.
+func sentBy(t *testing.T, e *Engine, tid uint64, cause uint8) (nanos uint64) {
+	t.Helper()
+	for r := wire.NewReader(bytes.NewReader(e.Stream.Out.Bytes())); ; {
+		m, err := r.Next()
+		if err != nil {
+			return nanos
+		}
+		if u, ok := m.(*wire.Usage); ok && u.TID == tid && u.Cause == cause {
+			nanos += u.CPUNanos
+		}
+	}
+}
+
 // sentUsage returns the processor time that was sent of a thread.
 func sentUsage(t *testing.T, e *Engine, tid uint64) (u wire.Usage) {
 	t.Helper()

@@ -97,7 +97,7 @@ func (e *Engine) changeTimer(t *threads.Task) {
 		(ends || err != 0 || t.IgnoresSignals || t.Copied && !t.Stretched) {
 		t.BarTimer(time.Now())
 	}
-	if t.Time(timed, e.Period); timed {
+	if t.Time(timed, e.Period, e.timerEach); timed {
 		e.endOther(t)
 	}
 	t.IgnoresSignals = t.IgnoresSignals && timed // the program takes the signal of this timer

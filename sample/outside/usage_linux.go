@@ -61,6 +61,9 @@ func (e *Engine) account(t *threads.Task, ended bool) {
 		if t.Blocks {
 			missed := t.Missed(u.CPUNanos-kernel, sampler.LeastMissed*uint64(e.Period))
 			e.sendMissed(&u, missed, wire.CauseBlocked)
+		} else {
+			missed := t.BetweenTicks(e.timerEach, e.cpuClock == sampler.ClockTimer)
+			e.sendMissed(&u, min(missed, u.CPUNanos-kernel), wire.CauseTicks)
 		}
 	}
 	u.KernelNanos = kernel

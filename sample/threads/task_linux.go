@@ -65,6 +65,7 @@ type Task struct {
 	waits        uint64    // how often it had waited by then; 0 = unknown
 	timedFrom    uint64    // Spent when it got its CPU timer, or when inStep compared last
 	weighedFrom  uint64    // Weighed then
+	betweenTicks uint64    // BetweenTicks up to timedFrom, or until it lost its timer
 	kernelBefore uint64    // InKernel when it got its timer
 	eventFrom    uint64    // Spent when it lost its timer
 	barredTill   time.Time // it gets no timer until then

@@ -40,6 +40,7 @@ const (
 	// From fewTimed on, it is also in step if its samples represent less than a third.
 	enoughTimed = 256
 	fewTimed    = 32
+	leastTimed  = 10 // expected samples from which on their lack is more than chance
 	// barred is how long a thread gets no timer once a timer did not suit it.
 	barred = 5 * time.Minute
 )
@@ -108,13 +109,15 @@ func (t *Task) countTurns(passed time.Duration, waitsOf func(uint32) uint64) (tu
 	return turns, t.waits - min(beforeWaits, t.waits), beforeWaits > 0
 }
 
-// Time records whether the thread has a CPU timer. It must be called before its event is closed.
-func (t *Task) Time(timed bool, period int64) {
+// Time records whether the thread has a CPU timer. It must be called before its event is closed. each is the
+// processor time that a timer's sample represents, nanoseconds.
+func (t *Task) Time(timed bool, period, each int64) {
 	switch {
 	case timed && !t.Timed:
 		t.kernelBefore = t.InKernel(t.Spent(), t.Period(period))
 		t.timedFrom, t.weighedFrom = t.Spent(), t.Weighed
 	case !timed && t.Timed:
+		t.betweenTicks = t.BetweenTicks(each, false)
 		t.eventFrom, t.Sampled = t.Spent(), max(t.Sampled, t.Last.Cpu)
 		t.AtSwitch, t.Hits = 0, 0 // of the new event
 	}
@@ -127,11 +130,36 @@ func (t *Task) BarTimer(now time.Time) { t.barredTill, t.WaitsOften = now.Add(ba
 
 // inStep reports whether the work of a thread with a timer is in step with the ticks.
 func (t *Task) inStep(each int64) bool {
-	spent := t.Spent() - min(t.timedFrom, t.Spent())
-	weighed := t.Weighed - min(t.weighedFrom, t.Weighed)
+	spent, weighed := t.sinceTimed()
 	if !t.Timed || spent < enoughTimed*uint64(each) {
 		return t.Timed && spent >= fewTimed*uint64(each) && weighed*3 < spent
 	}
+	t.betweenTicks = t.BetweenTicks(each, false)
 	t.timedFrom, t.weighedFrom = t.Spent(), t.Weighed
 	return weighed*3 < spent*2 || weighed*2 > spent*3
+}
+
+// sinceTimed returns the thread's processor time since it got its CPU timer, or since inStep compared last,
+// and what its samples represent of it.
+func (t *Task) sinceTimed() (spent, weighed uint64) {
+	return t.Spent() - min(t.timedFrom, t.Spent()), t.Weighed - min(t.weighedFrom, t.Weighed)
+}
+
+// BetweenTicks returns the processor time, in nanoseconds, without samples because CPU timers expire only at
+// the kernel's ticks, and the thread ran between them. all is set if every thread has a timer.
+func (t *Task) BetweenTicks(each int64, all bool) uint64 {
+	if !t.Timed && !all {
+		return t.betweenTicks
+	}
+	spent, weighed := t.sinceTimed()
+	return t.betweenTicks + missedByTimer(spent, weighed, uint64(each))
+}
+
+// missedByTimer returns how much of spent has no samples. Small differences are chance.
+func missedByTimer(spent, weighed, each uint64) uint64 {
+	few := spent >= leastTimed*each && weighed*3 < spent
+	if few || spent >= enoughTimed*each && weighed*3 < spent*2 {
+		return spent - weighed
+	}
+	return 0
 }

@@ -60,7 +60,7 @@ func TestWaits(t *testing.T) {
 			(w.Threads == 2) == c.want, "%d, %s: %v %v %v, %d threads", i, c.name, client.WaitsOften,
 			server.WaitsOften, rare.WaitsOften, w.Threads)
 		for _, k := range tasks {
-			k.Time(k.WaitsOften, 1e6)
+			k.Time(k.WaitsOften, 1e6, 1e6)
 		}
 		expect.True(t, !w.Count(now.Add(every/2), tasks, nil, each), "%d, %s: due too soon", i, c.name)
 	}
@@ -116,11 +116,11 @@ func TestInKernelWithTimer(t *testing.T) {
 		k.Hits += hits
 	}
 	run(100, 80) // a fifth in the kernel
-	k.Time(true, period)
+	k.Time(true, period, period)
 	k.Event = nil
 	run(500, 0)
 	expect.Equal(t, k.InKernel(k.Spent(), own)/own, 20, "with a timer")
-	k.Time(false, period)
+	k.Time(false, period, period)
 	*event = countingEvent{}
 	k.Event, k.AtEvent, k.Counted = event, k.Last.Cpu, 0
 	run(100, 50)
@@ -152,7 +152,7 @@ func TestWaitsByChance(t *testing.T) {
 		}
 		now = now.Add(every)
 		w.Count(now, map[uint32]*Task{1: k}, func(uint32) uint64 { return waited }, int64(each))
-		k.Time(k.WaitsOften, 1e6)
+		k.Time(k.WaitsOften, 1e6, 1e6)
 	}
 	for range 3 {
 		count()
@@ -208,4 +208,42 @@ func TestInStep(t *testing.T) {
 		k.Last.Cpu = c.spent * each
 		expect.Equal(t, k.inStep(each), c.want, c.name)
 	}
+}
+
+// The time that timers did not sample adds up over windows and timers. A difference that may be chance is not
+// part of it.
+func TestBetweenTicks(t *testing.T) {
+	const each = int64(4e6)
+	k := &Task{}
+	run := func(spent, weighed uint64) { // in expected samples
+		k.Last.Cpu += spent * uint64(each)
+		k.Weighed += weighed * uint64(each)
+	}
+	want := func(what string, all bool, n uint64) {
+		t.Helper()
+		expect.Equal(t, k.BetweenTicks(each, all)/uint64(each), n, what)
+	}
+	run(100, 0)
+	want("without a timer", false, 0)
+	want("where all threads have timers", true, 100)
+	k.Time(true, 1e6, each)
+	run(9, 0)
+	want("too few to tell", false, 0)
+	run(21, 9)
+	want("less than a third", false, 21)
+	run(0, 1)
+	want("a third", false, 0)
+	run(270, 100)
+	want("less than two thirds of many", false, 190)
+	expect.True(t, k.inStep(each), "in step")
+	run(300, 250)
+	expect.True(t, !k.inStep(each), "not in step")
+	want("the next window", false, 190)
+	run(40, 2)
+	k.Time(false, 1e6, each)
+	run(500, 0)
+	want("after the timer", false, 228)
+	k.Time(true, 1e6, each)
+	run(20, 0)
+	want("with another timer", false, 248)
 }
