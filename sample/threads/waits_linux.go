@@ -29,10 +29,11 @@ const (
 	// timer. Kernels have 100 to 1,000 ticks a second.
 	leastTurns = 1000
 	// Such threads get timers if they wait at least leastWaits times a second on average, and one of
-	// waitShare of their turns ends with a wait, or more. With fewer waits, they yield their processors in
-	// loops, as the runtime's pool does. Their work may begin with the tick.
-	leastWaits = 500
-	waitShare  = 8
+	// waitShare of their turns ends with a wait, or more: more than half in servers whose clients wait for
+	// each answer, a tenth in the runtime's pool, whose threads yield their processors in loops. The work of
+	// threads that yield may begin with the tick.
+	leastWaits = 1000
+	waitShare  = 3
 	fewCounts  = 10 // that come soon
 	mostNew    = 2  // threads that a process with Few may create in a second
 	// A thread is in step with the ticks if its samples represent less than 2/3 or more than 3/2 of its
@@ -60,9 +61,9 @@ func (w *Waits) Count(now time.Time, tasks map[uint32]*Task, waitsOf func(tid ui
 	w.counts++
 	w.Few = float64(w.Created) <= mostNew*passed.Seconds()
 	w.counted, w.Created = now, 0
-	turns, waits, least, share := uint64(0), uint64(0), leastWaits*passed.Seconds(), uint64(waitShare)
-	if w.Threads > 0 { // so that threads near the limits do not change their clocks all the time
-		least, share = least/2, share*2
+	turns, waits, least := uint64(0), uint64(0), leastWaits*passed.Seconds()
+	if w.Threads > 0 { // so that threads near the limit do not change their clocks all the time
+		least /= 2
 	}
 	known := uint64(0)
 	for _, t := range tasks {
@@ -76,7 +77,7 @@ func (w *Waits) Count(now time.Time, tasks map[uint32]*Task, waitsOf func(tid ui
 	}
 	w.Threads = 0
 	for _, t := range tasks {
-		t.WaitsOften = t.WaitsOften && waits*share >= turns && float64(waits) >= least*float64(known)
+		t.WaitsOften = t.WaitsOften && waits*waitShare >= turns && float64(waits) >= least*float64(known)
 		if t.WaitsOften {
 			w.Threads++
 		}
