@@ -8,8 +8,8 @@ const (
 	hasSequence
 	hasThread
 	hasStack
-	hasActivity // 16 bytes; version 6: the number of a list of labels
-	hasRelated  // 16 bytes, not in version 6
+	hasActivity // version 6: hasLabels
+	hasRelated
 	isSorted
 	hasPayload
 )
@@ -33,12 +33,15 @@ func (b *eventBlock) left() bool { return b.active && b.in.Len() > 0 }
 
 // head is an event's header in the trace's form.
 type head struct {
-	metadata        uint32
-	sequence        uint32
-	capture, thread uint64
-	stack           uint32
-	timestamp       uint64
-	size            uint32
+	metadata          uint32
+	sequence          uint32
+	capture, thread   uint64
+	processor, stack  uint32
+	timestamp         uint64
+	activity, related [16]byte
+	labels            uint32
+	sorted            bool
+	size              uint32
 }
 
 // open starts the current block. It returns false if the header is invalid.
@@ -108,7 +111,7 @@ func (h *head) readCompressed(b *buf.Reader, v6 bool) {
 	if flags&hasSequence != 0 {
 		h.sequence += u32(b)
 		h.capture = b.ULEB()
-		u32(b) // the processor
+		h.processor = u32(b)
 	}
 	if h.metadata != 0 || v6 {
 		h.sequence++
@@ -120,19 +123,26 @@ func (h *head) readCompressed(b *buf.Reader, v6 bool) {
 		h.stack = u32(b)
 	}
 	h.timestamp += b.ULEB()
-	skipIDs(b, flags, v6)
+	h.readIDs(b, flags, v6)
+	h.sorted = flags&isSorted != 0
 	if flags&hasPayload != 0 {
 		h.size = u32(b)
 	}
 }
 
-// skipIDs steps over the number of an event's labels (version 6), or the ids of its activities.
-func skipIDs(b *buf.Reader, flags byte, v6 bool) {
-	switch {
-	case v6 && flags&hasActivity != 0:
-		u32(b)
-	case !v6:
-		b.Skip(16 * uint64(flags&hasActivity/hasActivity+flags&hasRelated/hasRelated))
+// readIDs reads the index of an event's labels (version 6), or the ids of its activities.
+func (h *head) readIDs(b *buf.Reader, flags byte, v6 bool) {
+	if v6 {
+		if flags&hasActivity != 0 {
+			h.labels = u32(b)
+		}
+		return
+	}
+	if flags&hasActivity != 0 {
+		copy(h.activity[:], b.Bytes(16))
+	}
+	if flags&hasRelated != 0 {
+		copy(h.related[:], b.Bytes(16))
 	}
 }
 
@@ -140,14 +150,16 @@ func skipIDs(b *buf.Reader, flags byte, v6 bool) {
 func (h *head) readPlain(b *buf.Reader, v6 bool) ([]byte, bool) {
 	size := b.U32()
 	start := b.Pos()
-	h.metadata = b.U32() &^ (1 << 31) // the highest bit says whether the events are sorted
+	id := b.U32()
+	h.metadata, h.sorted = id&^(1<<31), id>>31 == 0 // ep-block.c of version 4 sets the bit on unsorted events
 	h.sequence, h.thread, h.capture = b.U32(), b.U64(), b.U64()
-	b.U32() // the processor
-	h.stack, h.timestamp = b.U32(), b.U64()
+	h.processor, h.stack, h.timestamp = b.U32(), b.U32(), b.U64()
 	if v6 {
-		b.U32() // the number of a list of labels
+		h.sorted = !h.sorted
+		h.labels = b.U32()
 	} else {
-		b.Skip(32) // the ids of two activities
+		copy(h.activity[:], b.Bytes(16))
+		copy(h.related[:], b.Bytes(16))
 	}
 	h.size = b.U32()
 	payload := b.Bytes(uint64(h.size))
@@ -189,7 +201,9 @@ func (r *Reader) deliver(payload []byte, at int64) bool {
 	r.counts.Events++
 	*e = Event{Meta: meta, Thread: h.thread, CaptureThread: h.capture,
 		Sequence: h.sequence, Lost: lost, Restart: restart,
-		Timestamp: h.timestamp, StackID: h.stack, Payload: payload, Offset: at}
+		Processor: h.processor, Timestamp: h.timestamp, StackID: h.stack, Labels: h.labels,
+		Activity: h.activity, Related: h.related,
+		Sorted: h.sorted, Payload: payload, Offset: at}
 	if meta == nil {
 		e.Meta = &unknown
 		r.fault(NoMetadata, at, "")

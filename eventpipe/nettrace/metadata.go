@@ -7,6 +7,9 @@ import (
 	"github.com/seedwalk/seedwalk/internal/buf"
 )
 
+// Tags that may follow a description of version 5.
+const tagOpcode = 1
+
 // metadataV4 reads a block whose events describe kinds of events.
 func (r *Reader) metadataV4() {
 	if !r.open() {
@@ -40,14 +43,47 @@ func (r *Reader) define(m *Metadata, at int64) {
 	r.recent = nil
 }
 
-// describe reads a description of version 4 or 5. It ignores the fields, and the optional data after them.
+// describe reads a description of version 4 or 5. It ignores fields: they have no size, and
+// the data after them is optional.
 func (r *Reader) describe(payload []byte) (*Metadata, bool) {
 	b := buf.At(payload, 0)
-	m := &Metadata{ID: b.U32(), Provider: r.wide(&b), EventID: b.U32(), Name: r.wide(&b)}
-	b.U64() // keywords
-	m.Version = b.U32()
-	b.Skip(8) // level, number of fields
-	return m, b.OK() && m.ID != 0
+	m := &Metadata{ID: b.U32(), Provider: r.wide(&b), EventID: b.U32(), Name: r.wide(&b), Keywords: b.U64(),
+		Version: b.U32(), Level: b.U32(), Fields: int(b.U32())}
+	if !b.OK() || m.ID == 0 {
+		return nil, false
+	}
+	if skipFields(&b, m.Fields, 0) {
+		m.readTags(&b)
+	}
+	return m, true
+}
+
+// Field types with something after the type: an object's fields.
+const typeObject = 1
+
+// maxNesting bounds fields within fields.
+const maxNesting = 8
+
+// skipFields steps over a list of fields: type, for an object its fields, name.
+func skipFields(b *buf.Reader, n, depth int) bool {
+	for ; n > 0 && b.OK() && depth < maxNesting; n-- {
+		if b.U32() == typeObject && !skipFields(b, int(b.U32()), depth+1) {
+			return false
+		}
+		skipWide(b)
+	}
+	return n <= 0 && b.OK()
+}
+
+// readTags reads the tags that version 5 appends: size, kind, content.
+func (m *Metadata) readTags(b *buf.Reader) {
+	for b.OK() && b.Len() > 0 {
+		size, kind := b.U32(), b.U8()
+		content := b.Bytes(uint64(size))
+		if b.OK() && kind == tagOpcode && len(content) > 0 {
+			m.Opcode = content[0]
+		}
+	}
 }
 
 // wide reads UTF-16 up to a terminating zero.

@@ -74,8 +74,9 @@ func (r *Reader) nextNetperf() bool {
 		b := buf.At(in.Bytes(uint64(in.U32())), 0)
 		h := &r.events.head
 		h.metadata, h.thread, h.timestamp = b.U32(), uint64(b.U32()), b.U64()
-		b.Skip(32) // the ids of two activities
-		h.capture = h.thread
+		copy(h.activity[:], b.Bytes(16))
+		copy(h.related[:], b.Bytes(16))
+		h.capture, h.sorted = h.thread, true
 		payload := b.Bytes(uint64(b.U32()))
 		stack := b.Bytes(uint64(b.U32()))
 		if !in.OK() || !b.OK() {
@@ -131,7 +132,9 @@ func (r *Reader) describeNetperf(payload []byte, at int64) {
 	}
 	if b.U32() > 0 {
 		b.U32() // the id again
-		m.Name = r.wide(&b)
+		m.Name, m.Keywords = r.wide(&b), b.U64()
+		b.U32() // the version again
+		m.Level, m.Fields = b.U32(), int(b.U32())
 	}
 	r.define(m, at)
 }

@@ -38,10 +38,10 @@ func netperf(o nettracefile.Options) (*nettracefile.Writer, []seen) {
 	}
 	return w, []seen{
 		{Provider: runtimeProvider, ID: 10, Thread: 5, Capture: 5, Time: 2000,
-			Stack: []uint64{0x1000, 0x2000}, Payload: "hello"},
+			Stack: []uint64{0x1000, 0x2000}, Sorted: true, Payload: "hello", Activity: [16]byte{1}},
 		{Provider: own, ID: 7, Thread: 0xfffffffe, Capture: 0xfffffffe, Time: 2010,
-			Stack: []uint64{0x7fff0000}},
-		{Provider: own, ID: 8, Thread: 5, Capture: 5, Time: 2020, Payload: "x"},
+			Stack: []uint64{0x7fff0000}, Sorted: true},
+		{Provider: own, ID: 8, Thread: 5, Capture: 5, Time: 2020, Sorted: true, Payload: "x"},
 	}
 }
 

@@ -27,7 +27,9 @@ type seen struct {
 	Time            uint64
 	Stack           []uint64
 	StackLost       bool
+	Sorted          bool
 	Payload         string
+	Activity        [16]byte
 }
 
 type result struct {
@@ -59,7 +61,7 @@ func read(in io.Reader) (out result) {
 		e := r.Event()
 		out.Events = append(out.Events,
 			seen{e.Meta.Provider, e.Meta.EventID, e.Thread, e.CaptureThread, e.Sequence, e.Lost, e.Restart,
-				e.Timestamp, e.Stack.Append(nil), e.StackLost, string(e.Payload)})
+				e.Timestamp, e.Stack.Append(nil), e.StackLost, e.Sorted, string(e.Payload), e.Activity})
 	}
 }
 
@@ -112,7 +114,7 @@ func wantSample() []seen {
 	return []seen{
 		{Provider: "P", ID: 301, Thread: 5, Capture: 5, Seq: 1, Time: 2000,
 			Stack: []uint64{0x1000, 0x2000}, Payload: "hello"},
-		{Provider: u, ID: 302, Thread: 5, Capture: 5, Seq: 2, Time: 2010, Payload: "hell!"},
+		{Provider: u, ID: 302, Thread: 5, Capture: 5, Seq: 2, Time: 2010, Sorted: true, Payload: "hell!"},
 		{Provider: u, ID: 302, Thread: 300, Capture: 300, Seq: 1, Time: 1990, Stack: []uint64{0x7fff0000}},
 		{Provider: "P", ID: 301, Thread: 300, Capture: 300, Seq: 5, Lost: 3, Time: 2100,
 			Stack: []uint64{0x7fff0000}, Payload: "\x01"},

@@ -7,12 +7,14 @@ import (
 
 // Trace describes the trace as a whole.
 type Trace struct {
-	Version     int       // of the format: 1 to 6
-	Start       time.Time // in UTC, of Ticks
-	Ticks       uint64    // the clock at Start
-	Frequency   uint64    // ticks a second
-	PointerSize int       // 4 or 8
-	ProcessID   int       // 0 = not in the trace
+	Version      int       // of the format: 1 to 6
+	Start        time.Time // in UTC, of Ticks
+	Ticks        uint64    // the clock at Start
+	Frequency    uint64    // ticks a second
+	PointerSize  int       // 4 or 8
+	ProcessID    int       // 0 = not in the trace
+	Processors   int       // 0 = not in the trace
+	SamplingRate int       // expected rate, 0 = not in the trace
 }
 
 // Nanos converts a difference of timestamps to nanoseconds without overflow.
@@ -42,7 +44,11 @@ type Metadata struct {
 	Provider string
 	EventID  uint32
 	Name     string // empty for the runtime's own events
+	Keywords uint64
 	Version  uint32
+	Level    uint32
+	Opcode   uint8
+	Fields   int // number of described fields
 	User     any // data of a consumer for this kind of event
 }
 
@@ -55,10 +61,15 @@ type Event struct {
 	Sequence      uint32 // of the capture thread
 	Lost          uint32 // events of the capture thread that are missing before this one
 	Restart       bool   // the capture thread's counter restarted: another thread reuses the id
+	Processor     uint32 // often all ones: unknown
 	Timestamp     uint64 // ticks: see Trace.Time
 	StackID       uint32
 	Stack         Stack
 	StackLost     bool // the event refers to a missing stack
+	Activity      [16]byte
+	Related       [16]byte
+	Labels        uint32 // version 6: a list of labels, not read
+	Sorted        bool   // no later event has an earlier timestamp
 	Payload       []byte
 	Offset        int64 // of its header in the trace
 }
@@ -116,8 +127,8 @@ type Lost struct {
 
 // Counts holds the totals so far.
 type Counts struct {
-	Bytes, Events, Metadata, Stacks, Points int64
-	Lost                                    int64 // missing events, according to the counters
-	Restarts                                int64 // reused thread ids
-	LostStacks                              int64 // events with a missing stack
+	Bytes, Blocks, Events, Metadata, Stacks, Points int64
+	Lost                                            int64 // missing events, according to the counters
+	Restarts                                        int64 // reused thread ids
+	LostStacks                                      int64 // events with a missing stack
 }

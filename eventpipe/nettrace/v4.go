@@ -81,7 +81,7 @@ func (f framingV4) next(r *Reader) error {
 		err = r.blockV4(&o)
 	}
 	if err != nil {
-		return err // not a nil *Error
+		return err
 	}
 	return nil
 }
@@ -146,6 +146,7 @@ func (r *Reader) traceV4(o *object, begin byte) *Error {
 	t.Ticks, t.Frequency = b.U64(), b.U64()
 	if o.version >= 3 {
 		t.PointerSize, t.ProcessID = int(b.U32()), int(b.U32())
+		t.Processors, t.SamplingRate = int(b.U32()), int(b.U32())
 	}
 	if err := r.start(t, at); err != nil {
 		return err
@@ -191,8 +192,9 @@ func (r *Reader) blockV4(o *object) *Error {
 	r.base = r.src.off
 	r.data, r.cut = r.src.block(r.data, int(size), o.name)
 	if r.cut == nil {
-		r.cut = r.tag(tagEnd, "the end of a block") // reported after the block's events
+		r.cut = r.endOfBlock()
 	}
+	r.counts.Blocks++
 	switch o.name {
 	case "EventBlock":
 		r.eventBlock()
@@ -207,6 +209,10 @@ func (r *Reader) blockV4(o *object) *Error {
 	}
 	return nil
 }
+
+// endOfBlock reads the tag after a block's bytes. A missing tag is reported
+// after the block's events.
+func (r *Reader) endOfBlock() *Error { return r.tag(tagEnd, "the end of a block") }
 
 func (r *Reader) padding() *Error {
 	for r.src.off%4 != 0 {

@@ -66,6 +66,7 @@ func (framingV6) next(r *Reader) error {
 	}
 	r.base = r.src.off
 	r.data, r.cut = r.src.block(r.data, int(word&0xffffff), "a block")
+	r.counts.Blocks++
 	if kind == blockEnd && r.cut == nil {
 		r.trailing()
 		return io.EOF
@@ -108,8 +109,17 @@ func (r *Reader) traceV6() *Error {
 	n := b.U32()
 	for i := uint32(0); i < n && b.OK(); i++ {
 		key, value := string(short(&b)), string(short(&b))
-		if key == "ProcessId" {
-			t.ProcessID, _ = strconv.Atoi(value)
+		number, err := strconv.Atoi(value)
+		if err != nil {
+			continue
+		}
+		switch key {
+		case "ProcessId":
+			t.ProcessID = number
+		case "HardwareThreadCount":
+			t.Processors = number
+		case "ExpectedCPUSamplingRate":
+			t.SamplingRate = number
 		}
 	}
 	if !b.OK() {
@@ -146,7 +156,8 @@ func (r *Reader) metadataV6() {
 func (r *Reader) describeV6(row []byte) (*Metadata, bool) {
 	b := buf.At(row, 0)
 	m := &Metadata{ID: u32(&b), Provider: r.text(short(&b)), EventID: u32(&b), Name: r.text(short(&b))}
-	for n := b.U16(); n > 0 && b.OK(); n-- { // fields
+	m.Fields = int(b.U16())
+	for i := 0; i < m.Fields && b.OK(); i++ {
 		b.Skip(uint64(b.U16()))
 	}
 	if !b.OK() || m.ID == 0 {
@@ -175,9 +186,9 @@ func (m *Metadata) readOptions(b buf.Reader) {
 	for b.OK() && b.Len() > 0 {
 		switch b.U8() {
 		case optionOpcode:
-			b.U8()
+			m.Opcode = b.U8()
 		case optionKeywords:
-			b.U64()
+			m.Keywords = b.U64()
 		case optionTemplate, optionDescription:
 			short(&b)
 		case optionKeyValue:
@@ -186,7 +197,7 @@ func (m *Metadata) readOptions(b buf.Reader) {
 		case optionGUID:
 			b.Skip(16)
 		case optionLevel:
-			b.U8()
+			m.Level = uint32(b.U8())
 		case optionVersion:
 			m.Version = uint32(b.U8())
 		default:
