@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/alarm"
 	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/sample/target"
@@ -210,4 +211,16 @@ func TestNoRoom(t *testing.T) {
 	} {
 		expect.Equal(t, e.NoRoom(c.missing, c.dropped), c.want, c.name)
 	}
+}
+
+// Samples are written before the end of a round if there are many: the buffer stays small.
+func TestManySamples(t *testing.T) {
+	var to bytes.Buffer
+	e := &Base{Stream: NewOutput(nil, &to)}
+	frames := make([]wire.Frame, 1000)
+	for i := range 200 {
+		e.SendAt(1, uint32(i), merge.GapNone, frames, 1, 1)
+		expect.True(t, e.Stream.Out.Len() <= 1<<17, "%d bytes wait after %d samples", e.Stream.Out.Len(), i+1)
+	}
+	expect.True(t, to.Len() > 1<<17, "%d bytes were written", to.Len())
 }
