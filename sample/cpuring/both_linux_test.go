@@ -65,3 +65,31 @@ func TestWake(t *testing.T) {
 		expect.True(t, n > 0 == wake, "Wake %v: %d rings are readable", wake, n)
 	}
 }
+
+// Hits that a full ring has lost are counted once, also if the ring never has room for a record of them.
+func TestLost(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	s, err := New(Config{PID: os.Getpid(), Kernel: true, Period: ms, Stack: perfevent.MaxStack})
+	if errors.Is(err, perfevent.ErrRefused) {
+		t.Skipf("SKIPPED-CHECK: %v", err)
+	}
+	must.Do(t, err)
+	defer s.Close()
+	tid := uint32(unix.Gettid())
+	must.Do(t, s.AddBoth(tid))
+	early(300 * roundsOf())
+	s.CountLost()
+	lost := s.Lost()
+	var system unix.Utsname
+	must.Do(t, unix.Uname(&system))
+	if lost == 0 && system.Release[0] < '6' && system.Release[1] == '.' {
+		t.Skip("SKIPPED-CHECK: the kernel does not count lost hits: it is older than Linux 6.0")
+	}
+	hits := uint64(0)
+	s.Read(func(*perfevent.Record) { hits++ })
+	expect.True(t, hits > 0 && lost+hits >= 200 && lost+hits <= 400, "%d hits and %d lost in 300 ms", hits, lost)
+	s.CountLost()
+	s.Remove(tid)
+	expect.True(t, s.Lost() >= lost && s.Lost() < lost+50, "%d lost, later %d", lost, s.Lost())
+}

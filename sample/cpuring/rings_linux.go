@@ -13,7 +13,8 @@ type rings struct {
 	owners []*perfevent.Event // of the rings
 	rings  []*perfevent.Ring
 	record perfevent.Record
-	lost   uint64
+	lost   uint64 // hits, by the records of the rings
+	missed uint64 // the same, by the counts of clocks
 }
 
 // Sizes of the rings, bytes. A user without privileges may lock 516 KB for each CPU, others get
@@ -80,8 +81,15 @@ func (r *rings) Deep() bool {
 	return !slices.ContainsFunc(r.rings, small)
 }
 
-// Lost returns the number of hits for which a ring had no room.
-func (r *rings) Lost() uint64 { return r.lost }
+// Lost returns the number of hits for which a ring had no room. A ring that is full up to the end has no
+// record of them; then the counts of the clocks tell. They are read at a clock's end, and by CountLost.
+func (r *rings) Lost() uint64 { return max(r.lost, r.missed) }
+
+// countLost reads the count of a clock's lost hits.
+func (r *rings) countLost(c *clock) {
+	n := c.event.Lost()
+	r.missed, c.lost = r.missed+n-min(c.lost, n), n
+}
 
 func (r *rings) close() {
 	for _, ring := range r.rings {

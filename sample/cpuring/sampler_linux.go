@@ -28,6 +28,7 @@ const StackCopy = 16 << 10
 // clock is the event of one thread on one CPU.
 type clock struct {
 	event *perfevent.Event
+	lost  uint64 // hits, by the event's count when it was read last
 	period
 }
 
@@ -155,7 +156,7 @@ func (s *Sampler) open(tid uint32, t *thread, first bool) error {
 			err = s.owners[i].Share(e)
 		}
 		if err != nil {
-			t.close(s.userOnly)
+			s.close(t)
 			return err
 		}
 	}
@@ -169,15 +170,16 @@ func (s *Sampler) open(tid uint32, t *thread, first bool) error {
 }
 
 // close closes a thread's clocks and adds their counts to before.
-func (t *thread) close(userOnly bool) {
+func (s *Sampler) close(t *thread) {
 	for i := range t.clocks {
 		c := &t.clocks[i]
 		counted, _ := c.event.Count()
 		n := Totals{Counted: counted, Located: c.hits * c.whole}
-		if userOnly {
+		if s.userOnly {
 			n.InKernel = c.inKernel(counted)
 		}
 		t.before.add(n)
+		s.countLost(c)
 		c.event.Close()
 	}
 	t.clocks = nil
@@ -239,8 +241,19 @@ func (s *Sampler) Used(tid uint32, bytes uint64, cut bool) {
 	if t == nil || !t.depth.sampled(bytes, cut, s.cfg.Stack) {
 		return
 	}
-	t.close(s.userOnly)
+	s.close(t)
 	s.open(tid, t, s.cfg.Short)
+}
+
+// CountLost reads the counts of lost hits of the clocks that are open.
+func (s *Sampler) CountLost() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.threads {
+		for i := range t.clocks {
+			s.countLost(&t.clocks[i])
+		}
+	}
 }
 
 // Ended returns the threads that have ended since the last call. Their hits are in the rings by then. So call
@@ -270,7 +283,7 @@ func (s *Sampler) Remove(tid uint32) (Totals, bool) {
 	if s.young != nil {
 		s.young.forget(tid)
 	}
-	t.close(s.userOnly)
+	s.close(t)
 	if s.cfg.Short {
 		s.depths.keep(tid, t.depth)
 	}
@@ -317,7 +330,7 @@ func (s *Sampler) Close() {
 		s.watch.Close()
 	}
 	for _, t := range s.threads {
-		t.close(s.userOnly)
+		s.close(t)
 	}
 	s.rings.close()
 }

@@ -555,6 +555,8 @@ func (e *Engine) end(reason string) string {
 	e.events.WalkPending()
 	e.events.Last()
 	e.last()
+	e.kernelTime.CountLost()
+	e.inStretches.CountLost()
 	e.accountAll()
 	e.write()
 	e.NoteUnproven()

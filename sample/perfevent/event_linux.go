@@ -2,6 +2,7 @@ package perfevent
 
 import (
 	"errors"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -27,7 +28,11 @@ type Event struct {
 	fd            int
 	excludeKernel bool
 	layout        Layout
+	lost          bool // the kernel counts lost hits
 }
+
+// noLost is set once the kernel has refused to count lost hits: it is older than Linux 6.0.
+var noLost atomic.Bool
 
 // OpenClock opens a clock of a thread's processor time, on one CPU or on any if cpu is -1. A
 // clock on any CPU cannot share a ring. If the kernel permits no hits in the kernel, the
@@ -61,11 +66,20 @@ func open(tid, cpu int, a Attr) (*Event, error) {
 	attr.Bits |= bit(a.ExcludeKernel, unix.PerfBitExcludeKernel|unix.PerfBitExcludeHv) |
 		bit(a.Inherit, unix.PerfBitInherit|inheritThread) |
 		bit(a.EnableOnExec, unix.PerfBitEnableOnExec) | bit(a.ExcludeUser, unix.PerfBitExcludeUser)
+	if !noLost.Load() {
+		attr.Read_format = unix.PERF_FORMAT_LOST
+	}
 	fd, err := openAttr(&attr, tid, cpu)
+	if errors.Is(err, unix.EINVAL) && attr.Read_format != 0 {
+		attr.Read_format = 0
+		if fd, err = openAttr(&attr, tid, cpu); err == nil {
+			noLost.Store(true)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &Event{fd: fd, excludeKernel: a.ExcludeKernel, layout: layout}, nil
+	return &Event{fd: fd, excludeKernel: a.ExcludeKernel, layout: layout, lost: attr.Read_format != 0}, nil
 }
 
 func bit(on bool, b uint64) uint64 {
@@ -137,15 +151,30 @@ const inheritThread = 1 << 35
 // was enabled, time in the kernel included. It works after the thread's end. The call does not block, so it
 // bypasses Go's scheduler, whose monitor thread it would wake up.
 func (e *Event) Count() (ns uint64, err error) {
-	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(e.fd),
-		uintptr(unsafe.Pointer(&ns)), unsafe.Sizeof(ns))
+	v, err := e.read()
+	return v[0], err
+}
+
+// Lost returns the number of hits for which the ring had no room, 0 if the kernel does not count them. It
+// works after the thread's end. The records of the ring say so too, but only once there is room again.
+func (e *Event) Lost() uint64 {
+	v, _ := e.read()
+	return v[1]
+}
+
+func (e *Event) read() (v [2]uint64, err error) {
+	size := unsafe.Sizeof(v)
+	if !e.lost {
+		size = unsafe.Sizeof(v[0])
+	}
+	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(e.fd), uintptr(unsafe.Pointer(&v)), size)
 	switch {
 	case errno != 0:
-		return 0, failed("read", errno)
-	case n != unsafe.Sizeof(ns):
-		return 0, failed("read", unix.EIO)
+		return v, failed("read", errno)
+	case n != size:
+		return [2]uint64{}, failed("read", unix.EIO)
 	}
-	return ns, nil
+	return v, nil
 }
 
 // SetPeriod changes the period. The time since the last overflow is dropped: a whole new

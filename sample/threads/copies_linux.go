@@ -72,6 +72,13 @@ func (c *Copies) Lost() uint64 {
 	return c.lost + c.Rings.Lost()
 }
 
+// CountLost reads how many copies the events of the threads have lost.
+func (c *Copies) CountLost() {
+	if c.Rings != nil {
+		c.Rings.CountLost()
+	}
+}
+
 // Add starts to sample a thread: its user time and kernel time if both is set, else its kernel time. It
 // returns false if the kernel refuses or the limit of files is reached.
 func (c *Copies) Add(t *Task, both bool) bool {
