@@ -159,7 +159,7 @@ var namesWanted = []string{
 	"Names.Over()", "Names.Over(int)", "Names.Over(ref string, long[,], List<Dictionary<string,int?>>[])",
 	"Names.Own<int>(T)", "Names.Own<T>(T)", "Names.Own<double,U>(T, U)",
 	"Names.Box<int>.Put", "Names.Box<T>.Put", "Names.Box<byte>.Inner<long>.Run", "Names.Box<T>.Both<int>",
-	"Names.Box<KeyValuePair<T1,int>>.Put",
+	"Names.Box<KeyValuePair<_,int>>.Put",
 	"Names.Key.CompareTo", "Names.Spin",
 	"System.Array.Sort<Names.Key>(T[])",
 	"System.Collections.Generic.List<Names.Key>.Sort()",
