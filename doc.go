@@ -9,7 +9,7 @@
 //
 // # Packages by task
 //
-// All paths begin with github.com/seedwalk/seedwalk/.
+// All paths below begin with github.com/seedwalk/seedwalk/.
 //
 //   - Unwind data of an image: pe (its AMD64 and ARM64 tables), elf, and cfi.
 //   - Native frames of a stopped thread: its registers in any layout (context), its stack (context/memory),

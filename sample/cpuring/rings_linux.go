@@ -81,8 +81,9 @@ func (r *rings) Deep() bool {
 	return !slices.ContainsFunc(r.rings, small)
 }
 
-// Lost returns the number of hits for which a ring had no room. A ring that is full up to the end has no
-// record of them; then the counts of the clocks tell. They are read at a clock's end, and by CountLost.
+// Lost returns the number of hits for which a ring had no room: the larger one of two numbers. The records of
+// a ring lack the hits that were lost after the last record. The counts of the clocks are read only when a
+// clock is closed, and by CountLost.
 func (r *rings) Lost() uint64 { return max(r.lost, r.missed) }
 
 // countLost reads the count of a clock's lost hits.

@@ -5,8 +5,8 @@ import "time"
 // Waits decides which threads get CPU timers instead of perf events or random signals. Both are wrong for
 // threads that wait thousands of times a second: at each switch, the kernel stops and restarts the events,
 // which takes longer than the thread's work, and signals arrive when it waits again. CPU timers expire at the
-// kernel's ticks. Between two ticks such a thread runs several times, so most of its work cannot be in step
-// with them.
+// kernel's ticks. Between two ticks such a thread waits several times, so its work is seldom in step with
+// them. If it is, the thread gets its other clock back.
 type Waits struct {
 	Threads int           // with WaitsOften
 	Created int           // threads since the last count

@@ -191,8 +191,8 @@ func TestNewWaits(t *testing.T) {
 	}
 }
 
-// A thread with a timer is in step with the ticks if its samples differ much from its processor time. If
-// there are hardly any, that shows soon.
+// A thread with a timer is in step with the ticks if its samples represent much less or much more than its
+// processor time. A thread with hardly any samples is recognized early.
 func TestInStep(t *testing.T) {
 	const each = 4_000_000
 	for _, c := range []struct {

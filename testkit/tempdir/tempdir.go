@@ -1,7 +1,7 @@
 // Package tempdir gives tests a directory of their own that can be removed under
 // Wine 8 too. The removal by package testing fails there. Go asks for
-// FileDispositionInformationEx, and Wine answers STATUS_NOT_IMPLEMENTED. Go does not
-// try the older request after that answer.
+// FileDispositionInformationEx, and Wine answers STATUS_NOT_IMPLEMENTED. After
+// that answer, Go does not fall back to the older FileDispositionInformation.
 package tempdir
 
 import (

@@ -8,9 +8,9 @@
 // with one change. It is *caught* if a test fails that passes without the change. A mutant that no test
 // notices *survives*. An *equivalent* mutant behaves like the source, so no test can catch it.
 //
-// Strategy. For Go, the operators read the syntax tree, and go/types checks each mutant before it runs.
-// For C, they are regular expressions on lines. Tests read sources and compile C, so each mutant is written
-// into a copy of the tree, and the tree itself is never touched. All tests first run once without a change,
+// Strategy. For Go, the operators read the syntax tree, and a mutant that go/types refuses is not run. For C,
+// they are regular expressions on lines. Tests read sources and compile C, so each mutant is written into a
+// copy of the tree, and the tree itself is never touched. All tests first run once without a change,
 // and must pass. Their time bounds the runs of mutants: a mutant that makes the tests hang is caught.
 // The same seed and the same sources give the same mutants.
 //

@@ -93,7 +93,7 @@ func (r *runner) close() {
 	}
 }
 
-// baseline runs the tests once without a change.
+// baseline runs the tests once without a change: they must pass, and their time bounds later runs.
 func (r *runner) baseline(steps []string) error {
 	tree := <-r.trees
 	defer func() { r.trees <- tree }()
