@@ -116,9 +116,11 @@ func TestClientFilters(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			out := filepath.Join(dir, f.name)
-			res := run(t, time.Minute, clientEnv(t, library, out),
-				append(forbidding(t, f.calls...), app(t, "Truth", "3")...)...)
-			truthDone(t, res)
+			p := startIn(t, clientEnv(t, library, out), append(forbidding(t, f.calls...), app(t, "Truth", "6")...)...)
+			late := time.AfterFunc(5*time.Second, func() { logLate(t, out, p.id) })
+			p.truthDone()
+			late.Stop()
+			expect.Equal(t, p.errs.String(), "", "the program's errors")
 			saw := readClient(t, out)
 			t.Log(saw.samples, saw.complete, saw.copies, saw.failed, saw.problem)
 			expect.True(t, saw.failed == f.code && strings.Contains(saw.problem, f.problem),
@@ -127,5 +129,24 @@ func TestClientFilters(t *testing.T) {
 				t.Errorf("%d samples, %d complete, %d copies", saw.samples, saw.complete, saw.copies)
 			}
 		})
+	}
+}
+
+// logLate tells what the threads of a helper do if the helper has sent no sample.
+func logLate(t *testing.T, out, pid string) {
+	var s clientSaw
+	if b, _ := os.ReadFile(out); s.scan(string(b)) == nil && (s.samples > 0 || s.failed != 0) {
+		return
+	}
+	pids := helpersLike("seedwalk engine --pid " + pid + " ")
+	t.Log("no samples after 5 s by the helpers ", pids)
+	for _, pid := range pids {
+		tasks, _ := filepath.Glob("/proc/" + pid + "/task/*")
+		for _, task := range tasks {
+			stat, _ := os.ReadFile(task + "/stat")
+			call, _ := os.ReadFile(task + "/syscall")
+			where, _ := os.ReadFile(task + "/wchan")
+			t.Logf("%s: in the system call %s, waiting in %q", stat, call, where)
+		}
 	}
 }
