@@ -116,7 +116,8 @@ func TestClientFilters(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			out := filepath.Join(dir, f.name)
-			p := startIn(t, clientEnv(t, library, out), append(forbidding(t, f.calls...), app(t, "Truth", "6")...)...)
+			p := startIn(t, clientEnv(t, library, out),
+				append(forbidding(t, f.calls...), app(t, "Truth", "6")...)...)
 			late := time.AfterFunc(5*time.Second, func() { logLate(t, out, p.id) })
 			p.truthDone()
 			late.Stop()
