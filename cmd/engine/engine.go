@@ -24,7 +24,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"runtime/debug"
 
@@ -82,19 +81,19 @@ type engine interface {
 	Stop()
 }
 
-// run runs the engine, which writes to there, until the process ends or stop is closed.
-func run(e engine, pid int, here, there net.Conn, c io.Writer, stop <-chan struct{}) {
+// run runs the engine, which writes to q, until the process ends or stop is closed.
+func run(e engine, pid int, q *queue, c io.Writer, stop <-chan struct{}) {
 	passed := make(chan error, 1)
 	go func() {
-		passed <- newNamer(pid).pass(here, c)
-		here.Close() // the client is gone: this makes the engine's writes fail
+		passed <- newNamer(pid).pass(q, c)
+		q.Close() // the client is gone: this makes the engine's writes fail
 	}()
 	go func() {
 		<-stop
 		e.Stop()
 	}()
 	e.Run()
-	there.Close()
+	q.Close()
 	<-passed
 }
 

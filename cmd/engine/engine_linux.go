@@ -63,13 +63,13 @@ func serve(c *net.UnixConn, pid int, code uint64, cfg sampler.Config) error {
 	if why := target.Refuses(pid); why != "" {
 		return errors.New(why)
 	}
-	here, there := net.Pipe()
-	e, err := outside.New(pid, fd, cfg, there)
+	q := newQueue()
+	e, err := outside.New(pid, fd, cfg, q)
 	if err != nil {
 		return err
 	}
 	sandbox(pid, cfg.Raw != "") // if the kernel has no such filters, the helper works without it
-	run(e, pid, here, there, c, endOf(c))
+	run(e, pid, q, c, endOf(c))
 	return nil
 }
 

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"net"
 	"os"
 	"time"
 
@@ -50,13 +49,13 @@ func serve(c pipes, pid int, section uint64, cfg sampler.Config) error {
 		return err
 	}
 	cfg.File = f
-	here, there := net.Pipe()
-	e, err := suspended.New(pid, cfg, there)
+	q := newQueue()
+	e, err := suspended.New(pid, cfg, q)
 	if err != nil {
 		return err
 	}
 	close(started)
-	run(e, pid, here, there, c, stop)
+	run(e, pid, q, c, stop)
 	return nil
 }
 

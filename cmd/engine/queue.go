@@ -1,0 +1,65 @@
+//go:build linux || (windows && amd64)
+
+package engine
+
+import (
+	"io"
+	"sync"
+)
+
+// maxQueued bounds the bytes in a queue: about 10 s of samples of a busy program.
+const maxQueued = 4 << 20
+
+// queue carries the engine's stream to the namer. The namer reads the symbols of images for seconds on a slow
+// machine. Meanwhile the engine continues to sample, and waits only if the queue is full.
+type queue struct {
+	mu      sync.Mutex
+	changed sync.Cond
+	bytes   []byte // written and not yet read
+	closed  bool
+}
+
+func newQueue() *queue {
+	q := &queue{}
+	q.changed.L = &q.mu
+	return q
+}
+
+// Write waits while the queue is full. It returns io.ErrClosedPipe if the queue is closed.
+func (q *queue) Write(b []byte) (int, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.bytes) > 0 && len(q.bytes)+len(b) > maxQueued && !q.closed {
+		q.changed.Wait()
+	}
+	if q.closed {
+		return 0, io.ErrClosedPipe
+	}
+	q.bytes = append(q.bytes, b...)
+	q.changed.Signal()
+	return len(b), nil
+}
+
+// Read waits while the queue is empty. It returns io.EOF if the queue is empty and closed.
+func (q *queue) Read(b []byte) (int, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.bytes) == 0 && !q.closed {
+		q.changed.Wait()
+	}
+	if len(q.bytes) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, q.bytes)
+	q.bytes = q.bytes[:copy(q.bytes, q.bytes[n:])]
+	q.changed.Signal()
+	return n, nil
+}
+
+// Close ends the stream. Later writes fail. The bytes in the queue can still be read.
+func (q *queue) Close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.changed.Broadcast()
+}
