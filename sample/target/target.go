@@ -61,6 +61,10 @@ func (t *JobTime) Add(d time.Duration) time.Duration {
 	return time.Duration(*t)
 }
 
+// Pause updates the estimate with the duration of a run, and returns how long to wait before the next run:
+// rest times the estimate, at most the given time.
+func (t *JobTime) Pause(d, rest, most time.Duration) time.Duration { return min(rest*t.Add(d), most) }
+
 func New(pid int, a context.Arch, mem live.Memory, loader *live.Loader) *Process {
 	t := &Process{Arch: a, Mem: mem, loader: loader, tried: map[uint32]int{}}
 	if pid != 0 {
@@ -122,7 +126,7 @@ func (t *Process) reread(pid int) bool {
 	}
 	began := time.Now()
 	maps, err := t.mappings(pid)
-	t.pause = min(MapsPause*t.mapsTime.Add(time.Since(began)), maxPause)
+	t.pause = t.mapsTime.Pause(time.Since(began), MapsPause, maxPause)
 	if err != nil && len(maps) == 0 {
 		return false
 	}
@@ -249,9 +253,13 @@ func (t *Process) known(addr uint64) *live.Mapping {
 	return nil
 }
 
-// verifyRest is the pause between two verifications of the tables, in multiples of the duration of the last
-// one.
-const verifyRest = 20
+// The pause between two verifications of the tables is verifyRest times the duration of the last one, and at
+// most verifyMost. On a busy machine a verification takes long because the tool waits for a processor, and no
+// sample is sent before the tables are verified.
+const (
+	verifyRest = 20
+	verifyMost = 100 * time.Millisecond
+)
 
 // Verify verifies the layout of the runtime's tables if it is not verified yet and the last attempt was long
 // enough ago.
@@ -265,7 +273,7 @@ func (t *Process) Verify() {
 	}
 	t.Tables.Verify()
 	now := time.Now()
-	t.VerifyAgain = now.Add(max(mapsAtMost, verifyRest*t.verifyTime.Add(now.Sub(began))))
+	t.VerifyAgain = now.Add(max(mapsAtMost, t.verifyTime.Pause(now.Sub(began), verifyRest, verifyMost)))
 }
 
 // verifyFor bounds the time for verifying the tables of a running process before it is inspected.

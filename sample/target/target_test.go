@@ -32,3 +32,13 @@ func TestJobTime(t *testing.T) {
 		expect.Equal(t, estimate.Add(c.took), c.want, i)
 	}
 }
+
+// Runs that a busy machine interrupts again and again do not delay the next run for long.
+func TestJobPause(t *testing.T) {
+	const rest, most = 20, 100 * time.Millisecond
+	var estimate target.JobTime
+	for i, want := range []time.Duration{40, 80, 100, 100, 100, 100, 100} {
+		expect.Equal(t, estimate.Pause(time.Second, rest, most), want*time.Millisecond, i)
+	}
+	expect.Equal(t, estimate.Pause(time.Millisecond, rest, most), rest*time.Millisecond, "after a fast run")
+}
