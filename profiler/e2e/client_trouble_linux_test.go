@@ -82,6 +82,7 @@ func TestClientHelperLost(t *testing.T) {
 		must.Equal(t, len(pids), 1, "helpers %v", pids)
 		status := readFile(t, "/proc/"+pids[0]+"/status")
 		expect.True(t, strings.Contains(status, "\nSeccomp:\t2\n"), "the helper has no sandbox: %s", status)
+		expect.Equal(t, readFile(t, "/proc/"+pids[0]+"/environ"), "", "the tool executed itself again")
 		exec.Command("kill", "-"+signal, pids[0]).Run()
 	}
 	sampled(3)
