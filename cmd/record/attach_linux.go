@@ -184,8 +184,8 @@ func (r *run) notLoaded(answer diagnostics.HResult, known bool, err error) *opti
 		return options.Refuse(where, "the probe was loaded, but: "+refused, "try again")
 	case known && answer == diagnostics.Cancelled:
 		return options.Refuse(where,
-			"the probe was loaded and did not connect: another seedwalk records the process, or one of another version has recorded it",
-			"wait for the other to end, or restart the process")
+			"the probe was loaded and did not connect: another seedwalk records the process, one of another version has recorded it, or the process can create a file neither in memory nor in /dev/shm",
+			"wait for the other to end, restart the process, or let its seccomp filter allow memfd_create")
 	case known && answer == diagnostics.AlreadyActive:
 		return options.Refuse(where, "another profiler is loaded in it",
 			"use seedwalk stack, which needs no profiler")

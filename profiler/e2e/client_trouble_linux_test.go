@@ -105,7 +105,8 @@ var filters = []struct {
 		[]int{unix.SYS_PIDFD_OPEN, unix.SYS_PIDFD_SEND_SIGNAL, unix.SYS_CLOSE_RANGE}, 0, ""},
 	{"no sandbox", []int{unix.SYS_SECCOMP}, 0, ""},
 	{"no sockets", []int{unix.SYS_SOCKETPAIR}, -20, "Operation not permitted"},
-	{"no memory files", []int{unix.SYS_MEMFD_CREATE}, -16, "no memory that can be shared"},
+	{"no memfd_create", []int{unix.SYS_MEMFD_CREATE}, 0, ""},
+	{"no memory files", []int{unix.SYS_MEMFD_CREATE, unix.SYS_FALLOCATE}, -16, "no memory that can be shared"},
 }
 
 // Under a filter of system calls (seccomp), the profiler has complete stacks or receives an error, and the

@@ -116,7 +116,7 @@ func TestRefusedCalls(t *testing.T) {
 		{"no timers", unix.SYS_TIMER_CREATE, -1, "record --clock timer", 0,
 			"threads without a timer: the kernel refused it"},
 		{"no perf events", -1, unix.SYS_PERF_EVENT_OPEN, "record", 0, "clock: random, by the tool"},
-		{"no ring", unix.SYS_MEMFD_CREATE, -1, "record", 125, "the probe was loaded and did not connect"},
+		{"no memfd_create", unix.SYS_MEMFD_CREATE, -1, "record", 0, "clock: "},
 		{"no ptrace", -1, unix.SYS_PTRACE, "stack", 3, "a seccomp filter that allows ptrace"},
 		{"no process_vm_readv", -1, unix.SYS_PROCESS_VM_READV, "stack", 0, "T.Run"},
 	} {

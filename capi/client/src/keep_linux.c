@@ -9,9 +9,9 @@
 void sw_problem(const char *what); /* capi/errors.c */
 
 #if defined(__x86_64__)
-enum { NR_write = 1, NR_create = 257, NR_unlinkat = 263, NR_fallocate = 285 };
+enum { NR_write = 1, NR_create = 257, NR_unlinkat = 263 };
 #else
-enum { NR_write = 64, NR_create = 56, NR_unlinkat = 35, NR_fallocate = 47 };
+enum { NR_write = 64, NR_create = 56, NR_unlinkat = 35 };
 #endif
 
 enum { FILE_SIZE = SW_BEFORE_RING + SW_RING_SIZE, HERE = -100 /* AT_FDCWD */ };

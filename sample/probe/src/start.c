@@ -23,15 +23,19 @@ static int parked;
 
 /* map creates and maps the memory file. The ring is mapped twice; the room for reads behind it has no pages
  * until it is used. The file of another recording replaces the previous mapping, because a late handler may
- * still read there. */
+ * still read there. If the kernel refuses memfd_create, the file is a nameless one in /dev/shm. All its space is
+ * reserved there: a write into a full one would raise SIGBUS. The caller closes the file. */
 static struct sw_header *map(int *fd, struct sw_header *before)
 {
 	static const char name[] = "seedwalk-probe";
 	const long once = SW_BEFORE_RING + SW_RING_SIZE, rooms = SW_READS * SW_READ_ROOM, all = once + SW_RING_SIZE + rooms;
 	enum { NONE = 0, RW = 3, SHARED = 1, PRIVATE = 2, FIXED = 0x10, ANON = 0x20, POPULATE = 0x8000 };
 	*fd = (int)sys3(NR_memfd_create, P(name), 1 /* MFD_CLOEXEC */, 0);
-	if (*fd < 0)
-		return 0;
+	if (*fd < 0) {
+		*fd = (int)open_file("/dev/shm", O_TMPFILE | 02000002 /* O_CLOEXEC, O_RDWR */);
+		if (sys6(NR_fallocate, *fd, 0, 0, once + rooms, 0, 0))
+			return 0;
+	}
 	if (sys3(NR_ftruncate, *fd, once + rooms, 0))
 		return 0;
 	long base = before ? P(before) : sys6(NR_mmap, 0, all, NONE, PRIVATE | ANON, -1, 0);
@@ -121,14 +125,16 @@ static uint64_t main_stack(void)
 	return value ? value + 64 : 0; /* the entry point's frame is there */
 }
 
-/* dial connects to the tool's socket. */
+/* dial connects to the tool's socket. Reads from it wait two seconds at most. */
 static long dial(const char *path)
 {
 	struct { uint16_t family; char path[108]; } to = {1 /* AF_UNIX */, {0}};
 	for (int i = 0; (to.path[i] = path[i]); i++)
 		if (i == (int)sizeof to.path - 2)
 			return -1;
+	int64_t limit[2] = {2, 0};
 	long s = sys3(NR_socket, 1, 1 | 02000000 /* SOCK_STREAM, CLOEXEC */, 0);
+	sys6(NR_setsockopt, s, 1, 20 /* SO_RCVTIMEO */, P(limit), sizeof limit, 0);
 	if (s >= 0 && sys3(NR_connect, s, P(&to), sizeof to)) {
 		sys3(NR_close, s, 0, 0);
 		return -1;
@@ -150,9 +156,7 @@ static int greet(long s, int fd)
 /* heed waits until the tool has opened the file and written its requests. It then closes the connection. */
 static void heed(long s)
 {
-	int64_t limit[2] = {2, 0};
 	char c;
-	sys6(NR_setsockopt, s, 1, 20 /* SO_RCVTIMEO */, P(limit), sizeof limit, 0);
 	sys3(NR_read, s, P(&c), 1);
 }
 
@@ -160,12 +164,10 @@ static void heed(long s)
  * of a library to load instead. The wait for it is bounded. */
 int sw_ask_tool(const char *socket, char *instead, int room)
 {
-	int64_t limit[2] = {2, 0};
 	int n = 0;
 	long s = dial(socket), got;
 	if (s < 0)
 		return 0;
-	sys6(NR_setsockopt, s, 1, 20 /* SO_RCVTIMEO */, P(limit), sizeof limit, 0);
 	if (greet(s, -1) == 0)
 		while (n < room - 1 && (got = sys3(NR_read, s, P(instead + n), room - 1 - n)) > 0)
 			n += (int)got;

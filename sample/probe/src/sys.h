@@ -15,8 +15,6 @@
 #error "the probe is for x86-64 and ARM64"
 #endif
 
-static inline long sys3(long n, long a, long b, long c) { return sys6(n, a, b, c, 0, 0, 0); }
-
 #define P(x) ((long)(uintptr_t)(x))
 
 enum { EPERM = 1, ENOSYS = 38 };

@@ -10,7 +10,7 @@ enum {
 	NR_nanosleep = 35, NR_getpid = 39, NR_socket = 41, NR_connect = 42, NR_sendmsg = 46, NR_setsockopt = 54, NR_getsockopt = 55,
 	NR_ftruncate = 77, NR_prctl = 157, NR_arch_prctl = 158, NR_gettid = 186, NR_futex = 202, NR_timer_create = 222,
 	NR_timer_settime = 223, NR_timer_delete = 226, NR_clock_gettime = 228, NR_process_vm_readv = 310, NR_process_vm_writev = 311,
-	NR_getrandom = 318, NR_memfd_create = 319,
+	NR_fallocate = 285, O_TMPFILE = 020200000, NR_getrandom = 318, NR_memfd_create = 319,
 };
 
 static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
@@ -20,6 +20,13 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 	register long r8 __asm__("r8") = e;
 	register long r9 __asm__("r9") = f;
 	__asm__ volatile("syscall" : "=a"(r) : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+	return r;
+}
+
+static inline long sys3(long n, long a, long b, long c)
+{
+	long r;
+	__asm__ volatile("syscall" : "=a"(r) : "a"(n), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
 	return r;
 }
 
@@ -59,7 +66,7 @@ static inline uint64_t library_base(void)
 	return base;
 }
 
-static inline long open_file(const char *path, long flags) { return sys6(NR_open, (long)(uintptr_t)path, flags, 0, 0, 0, 0); }
+static inline long open_file(const char *path, long flags) { return sys3(NR_open, (long)(uintptr_t)path, flags, 0); }
 
 /* first_context is where the kernel put the frame of the signal that brought a thread
  * to its alternate stack: at that stack's top, below as much room for the vector

@@ -11,7 +11,7 @@ enum {
 	NR_timer_settime = 110, NR_timer_delete = 111, NR_clock_gettime = 113, NR_rt_sigaction = 134, NR_rt_sigprocmask = 135,
 	NR_rt_sigreturn = 139, NR_prctl = 167, NR_getpid = 172, NR_gettid = 178, NR_socket = 198, NR_connect = 203, NR_setsockopt = 208,
 	NR_getsockopt = 209, NR_sendmsg = 211, NR_munmap = 215, NR_mmap = 222, NR_process_vm_readv = 270, NR_process_vm_writev = 271, NR_getrandom = 278,
-	NR_memfd_create = 279,
+	NR_fallocate = 47, O_TMPFILE = 020040000, NR_memfd_create = 279,
 };
 
 static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
@@ -26,6 +26,8 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 	__asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
 	return x0;
 }
+
+static inline long sys3(long n, long a, long b, long c) { return sys6(n, a, b, c, 0, 0, 0); }
 
 struct frame { /* ucontext as far as needed */
 	uint64_t flags, link;
