@@ -182,7 +182,8 @@ func (t *Tables) locate(ip uint64) (*located, Reason) {
 
 // Unloaded reports whether the runtime has probably freed the code at ip, where a walk has arrived: a code
 // heap contains ip but no method there, or an earlier lookup found a collectible section there, or the memory
-// is gone. Memory counts only near the runtime's code, because a damaged stack contains other addresses.
+// is gone, or it still has the call at ip. Memory counts only near the runtime's code, because a damaged stack
+// contains other addresses.
 func (t *Tables) Unloaded(ip uint64) bool {
 	if !t.MapProven() {
 		return false
@@ -197,7 +198,7 @@ func (t *Tables) Unloaded(ip uint64) bool {
 		return true
 	}
 	_, mapped := t.v.bytes(ip, 1)
-	return s.near && !mapped
+	return s.near && (!mapped || t.Call(ip+1))
 }
 
 // sections are the ends of sections by their beginnings.

@@ -306,14 +306,16 @@ func TestBounds(t *testing.T) {
 	expect.True(t, !ok, "no boundaries, and an offset")
 }
 
-// TestUnloaded checks the three signs of freed code. Its heap has no method there any more, an earlier lookup
-// found its collectible section, or its memory is gone. Missing memory counts only near code of the runtime.
+// TestUnloaded checks the four signs of freed code. Its heap has no method there any more, an earlier lookup
+// found its collectible section, its memory is gone, or a call is left there. Memory counts only near code of
+// the runtime.
 func TestUnloaded(t *testing.T) {
 	const ip, far = mapBase + 0x45, 0x5555
 	type change = func(*fake)
 	collectible := func(f *fake) { f.slot(4, ip, atFragment|1) }
 	unload := func(f *fake) { f.slot(4, ip, 0) }
 	mapped := func(f *fake) { f.zero(ip, 1) }
+	call := func(f *fake) { f.put(ip-6, 0, 0, 0xe8, 1, 2, 3, 4) }
 	for _, c := range []struct {
 		name   string
 		ip     uint64
@@ -327,6 +329,7 @@ func TestUnloaded(t *testing.T) {
 		{"with other code", ip, collectible,
 			[]change{unload, func(f *fake) { f.slot(4, ip, atFragment) }}, false},
 		{"not collectible", ip, nil, []change{unload, mapped}, false},
+		{"a call that is left", ip, nil, []change{unload, call}, true},
 		{"memory that is gone", ip, nil, []change{unload}, true},
 		{"far from the runtime's code", far, nil, nil, false},
 		{"unreadable tables", ip, nil, []change{func(f *fake) { f.slot(4, ip, 0x1234) }}, false},
