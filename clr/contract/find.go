@@ -181,9 +181,9 @@ func (t *Tables) locate(ip uint64) (*located, Reason) {
 }
 
 // Unloaded reports whether the runtime has probably freed the code at ip, where a walk has arrived: a code
-// heap contains ip but no method there, or an earlier lookup found a collectible section there, or the memory
-// is gone, or it still has the call at ip. Memory counts only near the runtime's code, because a damaged stack
-// contains other addresses.
+// heap contains ip but no method there, or a newer one, or an earlier lookup found a collectible section there,
+// or the memory is gone, or it still has the call at ip. Memory counts only near the runtime's code, because a
+// damaged stack contains other addresses.
 func (t *Tables) Unloaded(ip uint64) bool {
 	if !t.MapProven() {
 		return false
@@ -191,7 +191,9 @@ func (t *Tables) Unloaded(ip uint64) bool {
 	var s section
 	switch r := t.section(ip, &s); {
 	case r == Found && s.r2r == 0 && s.flags&flagCodeHeap != 0:
-		return t.method(ip, &s, new(located)) == NoMethod
+		var e located
+		r := t.method(ip, &s, &e)
+		return r == NoMethod || r == Found && e.Kind != Stub && t.replacedAt(&e, ip+1)
 	case r != NotCode:
 		return false
 	case t.mayUnload.contains(ip):

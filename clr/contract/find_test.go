@@ -5,9 +5,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/unwind"
 )
 
 var plain = []body{
@@ -345,6 +347,31 @@ func TestUnloaded(t *testing.T) {
 		}
 		got := tables.Unloaded(c.ip)
 		expect.True(t, r == Found && got == c.want, "%s: %v, unloaded %v", c.name, r, got)
+	}
+}
+
+// A return address in volatile code follows a call. If it does not, the method there is newer than the stack.
+func TestReplacedMethod(t *testing.T) {
+	const ip = mapBase + 0x45
+	for _, c := range []struct {
+		name   string
+		entry  uint64 // of the range map; 1 marks a collectible section
+		before []byte // the return address
+		want   unwind.Stop
+	}{
+		{"a call", atFragment | 1, []byte{0, 0, 0xe8, 1, 2, 3, 4}, unwind.StopNone},
+		{"no call", atFragment | 1, make([]byte, 7), unwind.NoInfo},
+		{"no call in code that stays", atFragment, make([]byte, 7), unwind.StopNone},
+	} {
+		f := world([]body{{rel: 0x40, size: 0x60}}, false)
+		f.slot(4, ip, c.entry)
+		f.put(ip-7, c.before...)
+		tables := f.tables(false)
+		stop := tables.Code(unwind.ReturnAddress(ip), new(managed.Code))
+		exact := tables.Code(unwind.Instruction(ip), new(managed.Code))
+		unloaded := tables.Unloaded(ip - 1)
+		expect.True(t, stop == c.want && exact == unwind.StopNone && unloaded == (c.want != unwind.StopNone),
+			"%s: %v, interrupted there %v, unloaded %v", c.name, stop, exact, unloaded)
 	}
 }
 

@@ -38,6 +38,9 @@ func (t *Tables) Code(at unwind.Address, c *managed.Code) unwind.Stop {
 		}
 		return unwind.StopNone
 	}
+	if !at.Exact && t.replacedAt(e, at.IP) {
+		return unwind.NoInfo
+	}
 	c.Function = e.Function()
 	if begin := uint32(e.Begin - e.Base); t.arch == context.ArchARM64 {
 		c.EntryARM64 = arm64.RuntimeFunction{Begin: begin, Data: e.UnwindRVA}
@@ -46,6 +49,10 @@ func (t *Tables) Code(at unwind.Address, c *managed.Code) unwind.Stop {
 	}
 	return unwind.StopNone
 }
+
+// replacedAt reports whether a return address is in volatile code but follows no call. The method that called
+// has been freed, and another one has taken its place.
+func (t *Tables) replacedAt(e *located, ra uint64) bool { return e.Volatile && !t.Call(ra) }
 
 // ReadAt implements managed.Source.
 func (t *Tables) ReadAt(p []byte, addr uint64) bool { return t.v.r.ReadAt(p, addr) }
