@@ -181,8 +181,8 @@ func (t *Tables) locate(ip uint64) (*located, Reason) {
 }
 
 // Unloaded reports whether the runtime has probably freed the code at ip, where a walk has arrived: a code
-// heap contains ip but no method there, or a newer one, or an earlier lookup found a collectible section there,
-// or the memory is gone, or it still has the call at ip. Memory counts only near the runtime's code, because a
+// heap contains ip but no method there, or a newer one, an earlier lookup found a collectible section there,
+// the memory is gone, or it still has the call at ip. Memory counts only near the runtime's code, because a
 // damaged stack contains other addresses.
 func (t *Tables) Unloaded(ip uint64) bool {
 	if !t.MapProven() {
