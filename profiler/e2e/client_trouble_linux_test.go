@@ -106,7 +106,8 @@ var filters = []struct {
 	{"no sandbox", []int{unix.SYS_SECCOMP}, 0, ""},
 	{"no sockets", []int{unix.SYS_SOCKETPAIR}, -20, "Operation not permitted"},
 	{"no memfd_create", []int{unix.SYS_MEMFD_CREATE}, 0, ""},
-	{"no memory files", []int{unix.SYS_MEMFD_CREATE, unix.SYS_FALLOCATE}, -16, "no memory that can be"},
+	{"no memory files", []int{unix.SYS_MEMFD_CREATE, unix.SYS_FALLOCATE}, -16,
+		"no memory that can be shared"},
 }
 
 // Under a filter of system calls (seccomp), the profiler has complete stacks or receives an error, and the
