@@ -33,36 +33,50 @@ const (
 )
 
 // Info decodes the UNWIND_INFO at rva. It allocates nothing.
-func (t *Table) Info(rva uint32) (Info, Fault) {
-	i, fault := Decode(t.Tail(rva, infoMax), t.unix)
+func (t *Table) Info(rva uint32) (i Info, fault Fault) {
+	fault = t.ReadInfo(rva, &i)
+	return i, fault
+}
+
+// ReadInfo is Info into i.
+func (t *Table) ReadInfo(rva uint32, i *Info) Fault {
+	fault := i.decode(t.Tail(rva, infoMax), t.unix)
 	i.RVA = rva
 	if i.Flags&(UNW_FLAG_EHANDLER|UNW_FLAG_UHANDLER) != 0 && !i.Chained() {
 		i.HandlerData = rva + uint32(i.tail()) + 4
 	}
-	return i, fault
+	return fault
 }
 
 // Decode decodes the UNWIND_INFO that b begins with, except RVA and HandlerData.
 // unix means that the image is one the CLR made for Unix. Codes are a part of b.
 func Decode(b []byte, unix bool) (i Info, fault Fault) {
+	fault = i.decode(b, unix)
+	return i, fault
+}
+
+// decode is Decode into i. A copy of the structure right after writes to parts of it waits until these are
+// in the cache.
+func (i *Info) decode(b []byte, unix bool) Fault {
+	*i = Info{Unix: unix}
 	if len(b) < infoHead {
-		return i, Fault{Short, 0, uint32(len(b))}
+		return Fault{Short, 0, uint32(len(b))}
 	}
-	i = Info{Version: b[0] & 7, Flags: b[0] >> 3, Prolog: b[1], Count: b[2], FrameReg: b[3] & 15,
-		FrameOffset: b[3] &^ 15, Unix: unix}
+	i.Version, i.Flags, i.Prolog, i.Count = b[0]&7, b[0]>>3, b[1], b[2]
+	i.FrameReg, i.FrameOffset = b[3]&15, b[3]&^15
 	switch i.Version {
 	case 1, 2:
 	case 3:
-		return i, Fault{Version3, 0, 3}
+		return Fault{Version3, 0, 3}
 	default:
-		return i, Fault{BadVersion, 0, uint32(i.Version)}
+		return Fault{BadVersion, 0, uint32(i.Version)}
 	}
 	end := infoHead + 2*int(i.Count)
 	if len(b) < end {
-		return i, Fault{Short, 2, uint32(i.Count)}
+		return Fault{Short, 2, uint32(i.Count)}
 	}
 	i.Codes = b[infoHead:end:end]
-	return i, i.readTail(b)
+	return i.readTail(b)
 }
 
 // tail is the offset of what follows the codes, which are padded to an even

@@ -122,8 +122,8 @@ func (s *peStep) refuse(why peamd64.Reason) unwind.Stop {
 
 // leave leaves the function fn from pc; inside means that pc may be in one of its epilogs.
 func (s *peStep) leave(fn peamd64.RuntimeFunction, inside bool) unwind.Stop {
-	info, stop := s.info(fn)
-	if stop != unwind.StopNone {
+	var info peamd64.Info
+	if stop := s.info(fn, &info); stop != unwind.StopNone {
 		return stop
 	}
 	// EstablisherFrame is needed in an epilog too: handlers are called with it.
@@ -246,13 +246,12 @@ func (s *peStep) undoProlog(fn peamd64.RuntimeFunction, info *peamd64.Info) unwi
 }
 
 // info decodes a function's UNWIND_INFO.
-func (s *peStep) info(fn peamd64.RuntimeFunction) (peamd64.Info, unwind.Stop) {
+func (s *peStep) info(fn peamd64.RuntimeFunction, info *peamd64.Info) unwind.Stop {
 	s.res.At = fn.Unwind
-	info, fault := s.table.Info(fn.Unwind)
-	if !fault.OK() {
-		return info, s.refuse(fault.Reason)
+	if fault := s.table.ReadInfo(fn.Unwind, info); !fault.OK() {
+		return s.refuse(fault.Reason)
 	}
-	return info, unwind.StopNone
+	return unwind.StopNone
 }
 
 // parent replaces info by that of its parent.
@@ -261,8 +260,7 @@ func (s *peStep) parent(info *peamd64.Info) (fn peamd64.RuntimeFunction, stop un
 	if why != peamd64.OK {
 		return fn, s.refuse(why)
 	}
-	*info, stop = s.info(fn)
-	return fn, stop
+	return fn, s.info(fn, info)
 }
 
 // undo applies the codes of one UNWIND_INFO whose instructions precede the instruction at offset into. A
