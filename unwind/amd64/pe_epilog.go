@@ -35,30 +35,38 @@ type Epilog struct {
 // the adjustment. ok is false if code does not begin with that. A direct jump ends an epilog only if it
 // leaves the function, which the caller must check. ReadEpilog allocates nothing.
 func ReadEpilog(code []byte, frameReg uint8) (e Epilog, ok bool) {
-	n, base, disp := stackAdjust(code, frameReg)
-	e.Moves, e.Base, e.Disp = n != 0, base, disp
-	begin := n
-	for range maxPops {
-		k, _ := popInstruction(code[n:])
-		if last, _ := popReturn(code[n:]); k == 0 || last != 0 {
-			break
-		}
-		n += k
-	}
-	e.pops = code[begin:n]
-	ok = e.end(code[n:], uint64(n))
+	ok = e.read(code, frameReg)
 	return e, ok
 }
 
-// inEpilog reads code, the bytes from pc on, as the rest of an epilog of fn.
-func (s *peStep) inEpilog(fn peamd64.RuntimeFunction, info *peamd64.Info, code []byte, e *Epilog) (ok bool) {
-	if *e, ok = ReadEpilog(code, info.FrameReg); ok {
-		return !e.Jumps || s.jumpsOut(fn, info, s.pc+uint32(e.Target))
-	}
-	for _, into := range [...]uint32{1, 2, 1 + fence, 2 + fence} {
-		if len(code) == 0 || code[0] != 0x0f && code[0] != 0xff && code[0] != 0x41 {
+// read is ReadEpilog into e.
+func (e *Epilog) read(code []byte, frameReg uint8) bool {
+	n, base, disp := stackAdjust(code, frameReg)
+	e.Moves, e.Base, e.Disp = n != 0, base, disp
+	begin, last := n, n
+	for range maxPops {
+		k, _ := popInstruction(code[n:])
+		if k == 0 {
 			break
 		}
+		last, n = n, n+k
+	}
+	if k, _ := popReturn(code[last:]); k != 0 { // the last pop is of the return address
+		n = last
+	}
+	e.pops = code[begin:n]
+	return e.end(code[n:], uint64(n))
+}
+
+// inEpilog reads code, the bytes from pc on, as the rest of an epilog of fn.
+func (s *peStep) inEpilog(fn peamd64.RuntimeFunction, info *peamd64.Info, code []byte, e *Epilog) bool {
+	if e.read(code, info.FrameReg) {
+		return !e.Jumps || s.jumpsOut(fn, info, s.pc+uint32(e.Target))
+	}
+	if len(code) == 0 || code[0] != 0x0f && code[0] != 0xff && code[0] != 0x41 {
+		return false
+	}
+	for _, into := range [...]uint32{1, 2, 1 + fence, 2 + fence} {
 		if n, reg := popReturn(s.table.Tail(s.pc-into, 8)); n != 0 && into%fence == uint32(n) {
 			*e = Epilog{Base: reg, popped: true}
 			return true
@@ -85,7 +93,12 @@ const fence = 3
 // stackAdjust decodes add rsp, imm or lea rsp, [base+disp] and returns its length, 0 for other code. The new
 // stack pointer is reg + disp. The base is the declared frame register, or RSP in gcc's return thunks.
 func stackAdjust(code []byte, frameReg uint8) (n int, reg uint8, disp uint64) {
-	if len(code) == 0 || code[0]&0xfe != 0x48 {
+	switch {
+	case len(code) < 4 || code[0]&0xfe != 0x48:
+		return 0, 0, 0
+	case string(code[:3]) == "\x48\x83\xc4": // most
+		return 4, context.RSP, uint64(int8(code[3]))
+	case code[1] != 0x81 && code[1] != 0x83 && code[1] != 0x8d:
 		return 0, 0, 0
 	}
 	in := x86.Decode(code)
@@ -97,6 +110,17 @@ func stackAdjust(code []byte, frameReg uint8) (n int, reg uint8, disp uint64) {
 		return int(in.Size), in.Base, uint64(in.Disp)
 	}
 	return 0, 0, 0
+}
+
+// directJump decodes a jump without prefixes and returns the distance from it to its target.
+func directJump(code []byte) (distance uint64, ok bool) {
+	switch {
+	case len(code) >= 2 && code[0] == 0xeb:
+		return 2 + uint64(int8(code[1])), true
+	case len(code) >= 5 && code[0] == 0xe9:
+		return 5 + signed32(code[1:]), true
+	}
+	return 0, false
 }
 
 func signed32(b []byte) uint64 { return uint64(int64(int32(binary.LittleEndian.Uint32(b)))) }
@@ -117,11 +141,18 @@ func popInstruction(code []byte) (n int, reg uint8) {
 // offset of code from the epilog's first decoded byte.
 func (e *Epilog) end(code []byte, at uint64) bool {
 	for n := 1; n != 0 && len(code) > 0; at += uint64(n) {
+		if code[0] == 0xc3 {
+			return true
+		}
 		n = x86.Zeroes(code)
 		code = code[n:]
 	}
 	if !mayEnd(code) {
 		return false
+	}
+	if to, ok := directJump(code); ok {
+		e.Jumps, e.Target = true, at+to
+		return true
 	}
 	in := x86.Decode(code)
 	if in.Table != 0 || in.VEX {

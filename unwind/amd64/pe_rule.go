@@ -219,16 +219,20 @@ func (u *Unwinder) resolvePE(m *module.Module, i int, a unwind.Address) Rule {
 	if i >= noModule {
 		return makeRule(RuleNoInfo, i) // the module's index does not fit in a rule
 	}
-	if r, ok := inPEThunk(m, i, a); ok {
-		return r
-	}
-	step := makeRule(RulePE, i)
+	step, t := makeRule(RulePE, i), m.PE.AMD64()
 	pc, addr := a.IP-m.Bias, a.Lookup()
-	if u.noCache || pc != uint64(uint32(pc)) || pc == 0 ||
-		u.hookPE(m.PE.AMD64(), uint32(addr-m.Bias)) != nil {
+	if pc != uint64(uint32(pc)) || pc == 0 {
 		return step
 	}
-	p, ok := compilePE(m.PE.AMD64(), unwind.Address{IP: pc, Exact: a.Exact})
+	if a.Exact {
+		if r, ok := inPEThunk(t, i, uint32(pc)); ok {
+			return r
+		}
+	}
+	if u.noCache || u.hookPE(t, uint32(addr-m.Bias)) != nil {
+		return step
+	}
+	p, ok := compilePE(t, unwind.Address{IP: pc, Exact: a.Exact})
 	if !ok || p.trust == unwind.TrustLeaf && !u.provenLeaf(m, a) {
 		return step
 	}

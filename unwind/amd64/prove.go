@@ -75,7 +75,7 @@ func straightLeaf(code []byte) bool {
 // skipPlain skips instructions that only move and compute, and returns the rest of code. It also stops at an
 // instruction that changes the stack pointer or the word at it, and at one that it cannot decode.
 func skipPlain(code []byte) []byte {
-	for len(code) > 0 {
+	for len(code) > 0 && code[0] != 0xc3 {
 		in := x86.Decode(code)
 		if in.Size == 0 || in.VEX || in.Writes()>>context.RSP&1 != 0 || !in.Plain() ||
 			in.Memory && in.Base == context.RSP && in.Disp < 8 {

@@ -49,10 +49,10 @@ func ended(r Rule, stop unwind.Stop, s *unwind.State, mem *memory.Window, b *unw
 // rule from the cache. reached marks a frame outside all known code as doubtful, unless a call to 0 was
 // interrupted.
 func (u *Unwinder) reached(r Rule, s *unwind.State, mem *memory.Window, f *unwind.Frame) Rule {
-	if r.bits == 0 {
-		r = u.miss(s.Address())
-	}
 	regs := &s.Regs.AMD64
+	if r.bits == 0 {
+		r = u.miss(unwind.Address{IP: regs.RIP, Exact: s.Exact})
+	}
 	switch {
 	case !r.outside() || s.Exact && regs.RIP < nullPage:
 	case u.unknown != 0 && !s.Exact && u.unlisted(regs, mem, f):
@@ -63,14 +63,12 @@ func (u *Unwinder) reached(r Rule, s *unwind.State, mem *memory.Window, f *unwin
 	return r
 }
 
-// describe fills in f before the frame is left.
+// describe fills in f before the frame is left. It is small enough to be inlined.
 func describe(r Rule, regs *Registers, exact bool, f *unwind.Frame) {
 	f.IP, f.SP, f.FP, f.CFA = regs.RIP, regs.GPR[context.RSP], regs.GPR[context.RBP], 0
 	f.Module, f.Kind, f.Exact = int32(r.Module()), unwind.KindNative, exact
 	if r.Managed() {
 		f.Kind = unwind.KindManaged
-	} else if r.Kind() == RuleNoInfo && r.bits&jitBit != 0 {
-		f.Kind = unwind.KindJIT
 	}
 }
 
@@ -108,6 +106,9 @@ func (u *Unwinder) stepCFA(r Rule, cfa uint64, s *unwind.State, mem *memory.Wind
 func (u *Unwinder) stepRare(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
 	f *unwind.Frame) unwind.Stop {
 	describe(r, &s.Regs.AMD64, s.Exact, f)
+	if r.Kind() == RuleNoInfo && r.bits&jitBit != 0 {
+		f.Kind = unwind.KindJIT
+	}
 	exact, stop := u.leaveFrame(r, s, mem, b, f)
 	if stop == unwind.StopNone {
 		s.Reached(exact, u.by)

@@ -2,11 +2,13 @@ package amd64
 
 import (
 	"bytes"
+	"encoding/binary"
 	"slices"
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 	"github.com/seedwalk/seedwalk/unwind/x86"
@@ -48,51 +50,48 @@ func inThunk(row *cfi.Row, m *module.Module, i int, addr uint64) (Rule, bool) {
 	return thunkRule(t, kind, i, off), ok && into <= t.Ret
 }
 
-// inPEThunk returns the rule for an address in a thunk of a PE image that jumps, or at a jump to one.
+// inPEThunk returns the rule for an interrupted pc in a thunk of a PE image that jumps, or at a jump to one.
 // Compilers do not list thunks in the exception directory. A thunk is recognized by its code: see trapCall. A
 // jump to one is a tail call, or a switch inside a function.
-func inPEThunk(m *module.Module, i int, a unwind.Address) (Rule, bool) {
+func inPEThunk(image *peamd64.Table, i int, pc uint32) (Rule, bool) {
 	const mov, align = 4, 16 // bytes
-	if !a.Exact {
-		return Rule{}, false
-	}
-	to, code := a.IP, m.Bytes(a.IP, x86.MaxInsn)
+	code := image.Tail(pc, x86.ThunkSize)
 	if len(code) == 0 {
 		return Rule{}, false
 	}
 	switch code[0] {
 	case 0xe9, 0xeb:
-		in := x86.Decode(code)
-		to += uint64(in.Size) + uint64(in.Disp)
+		distance, _ := directJump(code)
+		pc += uint32(distance)
 		fallthrough
 	case 0xe8:
-		size := trapCall(m, to)
+		size := trapCall(image, pc)
 		if size == 0 {
 			return Rule{}, false
 		}
-		t, ok := thunkAt(m, to+size-m.Bias)
+		t, ok := x86.ThunkIn(image.Tail(pc+size, x86.ThunkSize))
 		return thunkRule(t, RuleThunk, i, 8), ok && !t.Drops
 	case 0xc3:
-		to -= mov
-		code = m.Bytes(to, x86.ThunkSize)
+		pc -= mov
+		code = image.Tail(pc, x86.ThunkSize)
 	}
 	t, ok := x86.ThunkIn(code)
-	for size := uint64(trapSize); ok && !t.Drops && size < trapSize+align; size++ {
-		if trapCall(m, to-size) == size {
+	for size := uint32(trapSize); ok && !t.Drops && size < trapSize+align; size++ {
+		if trapCall(image, pc-size) == size {
 			return thunkRule(t, RuleThunk, i, thunkCFA), true
 		}
 	}
 	return Rule{}, false
 }
 
-// trapCall returns the distance from a thunk's call at addr to the thunk's body, which clang aligns, and 0 if
+// trapCall returns the distance from a thunk's call at pc to the thunk's body, which clang aligns, and 0 if
 // no such call is there. A loop that stops speculative execution follows the call.
-func trapCall(m *module.Module, addr uint64) uint64 {
-	code := m.Bytes(addr, trapSize)
+func trapCall(image *peamd64.Table, pc uint32) uint32 {
+	code := image.Tail(pc, trapSize)
 	if len(code) < trapSize || code[0] != 0xe8 || !bytes.HasPrefix(code[5:], x86.Trap) {
 		return 0
 	}
-	return 5 + signed32(code[1:])
+	return 5 + binary.LittleEndian.Uint32(code[1:])
 }
 
 // thunkRule makes the rule of kind k for a thunk whose CFA is off bytes above RSP.
