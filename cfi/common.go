@@ -67,13 +67,11 @@ func (t *Table) CommonRow(pc uint64, row *CommonRow) bool {
 	return row.run(data[f.insAt:f.insEnd], pc-f.lo)
 }
 
-const fell = 1 << 63
-
 // run executes an FDE's program up to the row that contains the address at offset into.
 func (row *CommonRow) run(code []byte, into uint64) bool {
 	var kept [maxCommonDepth]CommonRow
 	depth, at := 0, uint64(0)                         // at: bytes behind the beginning
-	reg, off, words := uint8(7), uint64(8), uint64(0) // off: fell, if that bit is set
+	reg, off, words := uint8(7), uint64(8), uint64(0) // off: 16 bits, above those of the offset before
 loop:
 	for i := 0; i < len(code); {
 		op, low := code[i], uint64(code[i]&0x3f)
@@ -128,15 +126,12 @@ loop:
 			if i == len(code) {
 				return false
 			}
-			prev := off
-			off = uint64(code[i])
-			if i++; off == 16 && prev > 24 {
-				off |= fell
-			} else if off >= 0x80 {
+			off = off<<16 | uint64(code[i])
+			if i++; off&0x80 != 0 {
 				if i == len(code) || code[i] >= 0x80 {
 					return false
 				}
-				off = off&0x7f | uint64(code[i])<<7
+				off = off&^0x80 | uint64(code[i])<<7
 				i++
 			}
 			continue
@@ -160,6 +155,7 @@ loop:
 		}
 		i += int(size)
 	}
-	row.Reg, row.Off, row.Words, row.Fell = reg, off&^fell, words, off&fell != 0
+	row.Reg, row.Off, row.Words = reg, off&0xffff, words
+	row.Fell = row.Off == 16 && off>>16&0xffff > 24
 	return true
 }

@@ -9,7 +9,7 @@ import (
 // State is the current frame of a walk: its registers, whether its instruction pointer is an interrupted one,
 // its trust, and how many stacks the walk has left. Regs is the caller's storage; a step changes it in place.
 //
-// The walkers' hot steps (stepHot, stepSlots, next, describe) do not use a State. They have registers and
+// The walkers' hot steps (stepHot, describe) do not use a State. They have registers and
 // exactness as separate arguments, and return the caller's exactness next to the stop. As one State, these
 // would stay in memory from frame to frame, and warm walks would take 4 to 20 % longer.
 type State struct {

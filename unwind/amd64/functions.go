@@ -51,7 +51,7 @@ func (c *Functions) Clear() { c.cache = [cacheSize]entry{} }
 func (c *Functions) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	at := s.Address()
 	r := c.kept(at.Lookup())
-	if r.bits == 0 || r.exactPE() != at.Exact || !stepSlots(r, &c.form, &s.Regs.AMD64, at.Exact, mem, b, f) {
+	if r.bits == 0 || !stepHot(r, &c.form, &s.Regs.AMD64, at.Exact, mem, b, f) {
 		return false
 	}
 	f.Trust = s.Trust

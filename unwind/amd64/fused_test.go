@@ -182,7 +182,7 @@ func TestFusedLowFramePointer(t *testing.T) {
 			u.section.out = make([]unwind.Frame, 1)
 			mem, f := memory.New(u.section.hot), unwind.Frame{}
 			expect.Equal(t, u.fused(Rule{c.rule}, &r) == 1, bp == sp)
-			stepped := stepSlots(Rule{c.rule}, c.form, &again, false, mem, &unwind.Bounds{}, &f)
+			stepped := stepHot(Rule{c.rule}, c.form, &again, false, mem, &unwind.Bounds{}, &f)
 			expect.Equal(t, stepped, bp == sp)
 		}
 	}

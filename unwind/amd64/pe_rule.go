@@ -262,9 +262,10 @@ func (u *Unwinder) silentCFI(m *module.Module, addr uint64) bool {
 	return m.CFI == nil || u.machine.Row(m.CFI, addr-m.CFIBias(), &u.row) == cfi.NoInfo
 }
 
-// stepTable is stepHot for a stored rule p, whose number r holds.
-func (u *Unwinder) stepTable(p *peRule, r Rule, regs *Registers, mem *memory.Window,
-	b *unwind.Bounds, f *unwind.Frame) bool {
+// stepTable is stepHot for a stored rule, whose number r holds.
+func (u *Unwinder) stepTable(r Rule, regs *Registers, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) bool {
+	p := &u.pe.rules[r.index()&(maxPERules-1)]
 	hot, n := mem.Hot(), uint64(p.size)*8
 	cfa := regs.GPR[p.base&15] + uint64(int64(p.cfa))
 	at, size := cfa+uint64(int64(p.low)*8)-hot.Addr, uint64(len(hot.Data))
@@ -277,7 +278,6 @@ func (u *Unwinder) stepTable(p *peRule, r Rule, regs *Registers, mem *memory.Win
 	if checkRA(regs, cfa, ra) != unwind.StopNone {
 		return false
 	}
-	describe(r, regs, r.exactPE(), f)
 	f.CFA, u.by = cfa, p.trust
 	regs.RIP, regs.GPR[context.RSP] = ra, cfa
 	p.restore(block, regs)

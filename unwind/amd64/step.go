@@ -24,8 +24,9 @@ func (u *Unwinder) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f
 		r = u.miss(s.Address())
 	}
 	f.Trust = s.Trust
-	if u.stepHot(r, regs, s.Exact, mem, b, f) {
-		s.Reached(false, u.by)
+	if fm := &forms[r.bits&15]; stepHot(r, fm, regs, s.Exact, mem, b, f) {
+		u.by = fm.by
+		s.Reached(false, fm.by)
 	} else if stop := u.stepRare(r, s, mem, b, f); stop != unwind.StopNone {
 		return ended(r, stop, s, mem, b)
 	}
@@ -136,7 +137,12 @@ func (u *Unwinder) leaveFrame(r Rule, s *unwind.State, mem *memory.Window, b *un
 		return u.stepThunk(r, s, mem, b, f)
 	case RuleSide:
 		return u.stepSide(r, s, mem, b, f)
-	case RuleNear, RuleNearBP, RuleNearEpilog, RuleNearLeaf, RuleSlotsPE, RulePE:
+	case RuleSlotsPE:
+		if r.exactPE() == s.Exact && u.stepTable(r, regs, mem, b, f) {
+			return false, unwind.StopNone
+		}
+		fallthrough
+	case RuleNear, RuleNearBP, RuleNearEpilog, RuleNearLeaf, RulePE:
 		// For a rule with slots, some words are not in the hot run.
 		u.by = unwind.TrustUnwindInfo
 		return u.stepPE(u.table.At(r.Module()), s, mem, b, f)

@@ -8,25 +8,14 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// stepHot executes the most common rules, if everything they read is in one block of the hot run and no
+// stepHot executes a rule of slots, of form fm, if everything it reads is in one block of the hot run and no
 // special case applies. Otherwise it does nothing and returns false. It avoids the calls and checks of
 // stepRare, a fifth of a walk's time.
-func (u *Unwinder) stepHot(r Rule, regs *Registers, exact bool, mem *memory.Window,
-	b *unwind.Bounds, f *unwind.Frame) bool {
-	fm := &forms[r.bits&15]
-	switch {
-	case r.Kind() >= RuleNear && r.exactPE() != exact:
-		return false
-	case fm.slots != 0:
-		u.by = fm.by
-		return stepSlots(r, fm, regs, exact, mem, b, f)
-	}
-	return r.Kind() == RuleSlotsPE && u.stepTable(&u.pe.rules[r.index()&(maxPERules-1)], r, regs, mem, b, f)
-}
-
-// stepSlots is stepHot for a rule of slots, of form fm.
-func stepSlots(r Rule, fm *form, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds,
+func stepHot(r Rule, fm *form, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds,
 	f *unwind.Frame) bool {
+	if fm.slots == 0 || r.Kind() >= RuleNear && r.exactPE() != exact {
+		return false
+	}
 	hot, cfa := mem.Hot(), regs.GPR[context.RSP]
 	if r.bits&15 == fm.bp {
 		if cfa = regs.GPR[context.RBP]; !known(regs, context.RBP) || cfa < regs.GPR[context.RSP] {

@@ -35,7 +35,8 @@ func (u *Unwinder) stepPE(m *module.Module, s *unwind.State, mem *memory.Window,
 	if at.Exact && t.Len() != 0 && straightLeaf(t.Tail(uint32(rva.IP), maxStraight)) {
 		r := makeRule(RuleNearLeaf, int(f.Module)).withIndex(1) // the CFA is a word above RSP
 		r.bits |= exactBit
-		if u.stepHot(r, &s.Regs.AMD64, true, mem, b, f) {
+		if fm := &forms[RuleNearLeaf]; stepHot(r, fm, &s.Regs.AMD64, true, mem, b, f) {
+			u.by = fm.by
 			return false, unwind.StopNone
 		}
 	}

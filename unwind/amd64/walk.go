@@ -40,8 +40,9 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds,
 		f := &out[n]
 		n++
 		f.Trust = s.Trust
-		if u.stepHot(r, regs, s.Exact, mem, b, f) {
-			s.Exact, s.Trust = false, s.Trust.Then(u.by)
+		if fm := &forms[r.bits&15]; stepHot(r, fm, regs, s.Exact, mem, b, f) {
+			u.by = fm.by
+			s.Exact, s.Trust = false, s.Trust.Then(fm.by)
 			r = u.kept(regs.RIP - 1)
 			// While rules are still being made, sections would have one frame each.
 			if warm = r.bits != 0; !warm || r.outside() {
