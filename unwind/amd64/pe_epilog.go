@@ -45,13 +45,13 @@ func (e *Epilog) read(code []byte, frameReg uint8) bool {
 	e.Moves, e.Base, e.Disp = n != 0, base, disp
 	begin, last := n, n
 	for range maxPops {
-		k, _ := popInstruction(code[n:])
+		k, _ := x86.Pop(code[n:])
 		if k == 0 {
 			break
 		}
 		last, n = n, n+k
 	}
-	if k, _ := popReturn(code[last:]); k != 0 { // the last pop is of the return address
+	if k, _ := x86.PopReturn(code[last:]); k != 0 { // the last pop is of the return address
 		n = last
 	}
 	e.pops = code[begin:n]
@@ -66,29 +66,14 @@ func (s *peStep) inEpilog(fn peamd64.RuntimeFunction, info *peamd64.Info, code [
 	if len(code) == 0 || code[0] != 0x0f && code[0] != 0xff && code[0] != 0x41 {
 		return false
 	}
-	for _, into := range [...]uint32{1, 2, 1 + fence, 2 + fence} {
-		if n, reg := popReturn(s.table.Tail(s.pc-into, 8)); n != 0 && into%fence == uint32(n) {
+	for _, into := range [...]uint32{1, 2, 1 + x86.Fence, 2 + x86.Fence} {
+		if n, reg := x86.PopReturn(s.table.Tail(s.pc-into, 8)); n != 0 && into%x86.Fence == uint32(n) {
 			*e = Epilog{Base: reg, popped: true}
 			return true
 		}
 	}
 	return false
 }
-
-// popReturn decodes pop reg; lfence; jmp reg: a return of functions that clang hardens against load value
-// injection. It returns the length of the pop, 0 for other code.
-func popReturn(code []byte) (n int, reg uint8) {
-	n, reg = popInstruction(code)
-	if n == 0 || len(code) < 2*n+4 || string(code[n:n+fence]) != "\x0f\xae\xe8" ||
-		n == 2 && code[n+fence] != code[0] ||
-		code[2*n+2] != 0xff || code[2*n+3] != 0xe0|reg&7 {
-		return 0, 0
-	}
-	return n, reg
-}
-
-// fence is the length of lfence.
-const fence = 3
 
 // stackAdjust decodes add rsp, imm or lea rsp, [base+disp] and returns its length, 0 for other code. The new
 // stack pointer is reg + disp. The base is the declared frame register, or RSP in gcc's return thunks.
@@ -112,29 +97,7 @@ func stackAdjust(code []byte, frameReg uint8) (n int, reg uint8, disp uint64) {
 	return 0, 0, 0
 }
 
-// directJump decodes a jump without prefixes and returns the distance from it to its target.
-func directJump(code []byte) (distance uint64, ok bool) {
-	switch {
-	case len(code) >= 2 && code[0] == 0xeb:
-		return 2 + uint64(int8(code[1])), true
-	case len(code) >= 5 && code[0] == 0xe9:
-		return 5 + signed32(code[1:]), true
-	}
-	return 0, false
-}
-
 func signed32(b []byte) uint64 { return uint64(int64(int32(binary.LittleEndian.Uint32(b)))) }
-
-// popInstruction decodes pop r64 and returns its length, 0 for other code.
-func popInstruction(code []byte) (n int, reg uint8) {
-	switch {
-	case len(code) >= 1 && code[0]&0xf8 == 0x58:
-		return 1, code[0] & 7
-	case len(code) >= 2 && code[0]&0xf0 == 0x40 && code[1]&0xf8 == 0x58:
-		return 2, code[0]&1<<3 | code[1]&7
-	}
-	return 0, 0
-}
 
 // end reports whether code is the end of an epilog: a return, or a jump, whose target it stores if the jump
 // is direct. Instructions that zero registers may come before it. A return may be a thunk of gcc's. at is the
@@ -150,7 +113,7 @@ func (e *Epilog) end(code []byte, at uint64) bool {
 	if !mayEnd(code) {
 		return false
 	}
-	if to, ok := directJump(code); ok {
+	if to, ok := x86.DirectJump(code); ok {
 		e.Jumps, e.Target = true, at+to
 		return true
 	}
@@ -168,7 +131,7 @@ func (e *Epilog) end(code []byte, at uint64) bool {
 	case in.Op == 0xff && in.Reg&7 == 4: // a switch has neither
 		return in.PCRel || in.REX&8 != 0
 	}
-	last, _ := popReturn(code)
+	last, _ := x86.PopReturn(code)
 	return in.Op == 0xc3 && (bare || len(code) > 1 && code[0] == 0xf3 && code[1] == 0xc3) || last != 0 ||
 		len(code) > 2 && code[0] == 0xc2
 }
@@ -213,7 +176,7 @@ func (s *peStep) runEpilog(e *Epilog) unwind.Stop {
 		s.regs.GPR[context.RSP] = s.regs.GPR[e.Base] + e.Disp
 	}
 	for pops := e.pops; len(pops) != 0; {
-		n, reg := popInstruction(pops)
+		n, reg := x86.Pop(pops)
 		if stop := s.pop(reg); stop != unwind.StopNone {
 			return stop
 		}

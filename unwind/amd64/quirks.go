@@ -93,9 +93,9 @@ func returnByJump(row *cfi.Row, m *module.Module, addr uint64) {
 		restored(row)
 		return
 	}
-	n, reg := popReturn(code)
+	n, reg := x86.PopReturn(code)
 	if n != 2 {
-		n, reg = popReturn(code[2:])
+		n, reg = x86.PopReturn(code[2:])
 	}
 	if n != 0 && left <= uint64(n)+4 {
 		row.CFA.Off = 0
@@ -115,7 +115,7 @@ func pushedNumber(before, after []byte) (number uint64, ok bool) {
 		at+2 <= len(before); at = bytes.IndexByte(before, push) {
 		if before = before[at+1:]; before[0] != 0 && len(skipPlain(before[1:])) == 0 {
 			rest := skipPlain(after)
-			n, _ := popInstruction(rest)
+			n, _ := x86.Pop(rest)
 			return uint64(int64(int8(before[0]))), n != 0 && n < len(rest)
 		}
 	}

@@ -61,7 +61,7 @@ func inPEThunk(image *peamd64.Table, i int, pc uint32) (Rule, bool) {
 	}
 	switch code[0] {
 	case 0xe9, 0xeb:
-		distance, _ := directJump(code)
+		distance, _ := x86.DirectJump(code)
 		pc += uint32(distance)
 		fallthrough
 	case 0xe8:
