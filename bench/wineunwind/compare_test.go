@@ -2,6 +2,8 @@ package wineunwind
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/seedwalk/seedwalk/context"
@@ -76,7 +78,7 @@ func differ(ours, wine *answer) string {
 type tally struct {
 	points, agreed, unexplained int
 	loops                       int // not asked: Wine would loop
-	explained                   [len(classes)]int
+	explained                   map[string]int
 	covered                     [len(covers)]int
 }
 
@@ -107,8 +109,11 @@ func (s *tally) add(o *tally) {
 	s.agreed += o.agreed
 	s.unexplained += o.unexplained
 	s.loops += o.loops
-	for i, n := range o.explained {
-		s.explained[i] += n
+	if s.explained == nil {
+		s.explained = map[string]int{}
+	}
+	for name, n := range o.explained {
+		s.explained[name] += n
 	}
 	for i, n := range o.covered {
 		s.covered[i] += n
@@ -118,10 +123,8 @@ func (s *tally) add(o *tally) {
 func (s *tally) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d points, %d agreed, %d unexplained", s.points, s.agreed, s.unexplained)
-	for i, n := range s.explained {
-		if n != 0 {
-			fmt.Fprintf(&b, "; %d %s", n, classes[i].name)
-		}
+	for _, name := range slices.Sorted(maps.Keys(s.explained)) {
+		fmt.Fprintf(&b, "; %d %s", s.explained[name], name)
 	}
 	if s.loops != 0 {
 		fmt.Fprintf(&b, "; %d not asked (Wine would loop)", s.loops)

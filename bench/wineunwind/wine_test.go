@@ -155,7 +155,8 @@ func examine(t *testing.T, w *wine, f *pe.File, pts []point) (sum tally) {
 			sum.agreed++
 			continue
 		}
-		if q.class = q.explain(); q.class >= 0 && classes[q.class].elsewhere {
+		var elsewhere bool
+		if q.class, elsewhere = q.explain(); elsewhere {
 			again = append(again, q)
 			continue
 		}
@@ -177,7 +178,7 @@ func askAgain(t *testing.T, w *wine, f *pe.File, questions []*question) {
 		if p, ok := q.elsewhere(); ok {
 			pts, of = append(pts, p), append(of, q)
 		} else {
-			q.class = -1
+			q.class = ""
 		}
 	}
 	if len(pts) == 0 {
@@ -185,7 +186,7 @@ func askAgain(t *testing.T, w *wine, f *pe.File, questions []*question) {
 	}
 	for i, a := range w.ask(t, f, pts) {
 		if differ(of[i].ours, &a) != "" {
-			of[i].class = -1
+			of[i].class = ""
 		}
 	}
 }
@@ -195,12 +196,15 @@ const maxShown = 12
 
 // settle counts a point whose answers differ.
 func (s *tally) settle(t *testing.T, q *question) {
-	if q.class >= 0 {
+	if q.class != "" {
+		if s.explained == nil {
+			s.explained = map[string]int{}
+		}
 		s.explained[q.class]++
 		return
 	}
 	if s.unexplained++; s.unexplained <= maxShown {
-		t.Errorf("%s: ours against Wine's: %s", place(q.f, q.p.rva), differ(q.ours, q.wine))
+		t.Errorf("%s: ours against Wine's: %s", place(q.File, q.p.rva), differ(q.ours, q.wine))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/raw"
 	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/testkit/epilog"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -230,12 +231,21 @@ func (o *opinion) walk(t *testing.T, s *raw.Sample, w *oracleWalk) {
 	}
 }
 
-// explain names the fault of Wine that explains why its step from a frame in m differs from ours.
+// explain names the fault of Wine 8 that explains why its step from a frame in m differs from ours, "" if
+// none does. Then the processor's step gives our registers. The faults occur when a thread is stopped in an
+// epilog, never in a caller. Package bench/wineunwind tests each of them.
 func explain(m *module.Module, exact bool, from, ours *context.AMD64, mem *memory.Window) string {
-	if m == nil || m.PE == nil {
+	if m == nil || m.PE == nil || !exact {
 		return ""
 	}
-	return newQuirk(m.PE, uint32(from.RIP-m.Bias), exact, from, mem).explain(ours)
+	site := epilog.At(m.PE, uint32(from.RIP-m.Bias), from, mem)
+	switch {
+	case site.End == epilog.None || site.Info.Version != 1 || row(&site.Regs) != row(ours):
+		return ""
+	case site.End == epilog.RetImm && site.WineFault() == "":
+		return "ret imm16"
+	}
+	return site.WineFault()
 }
 
 // collected uses Wine's value for registers whose saved words a collector has written between our copy of the

@@ -131,23 +131,68 @@ func (e *Rest) finish(in *x86asm.Inst, next uint32, mem *memory.Window) {
 	}
 }
 
-// Leaves reports whether the epilog of fn, whose information is info, ends in a
-// jump out of the function. A jump into the middle of another function does not count:
-// the target is a part of the same function that is not chained. A jump to fn's own first
-// byte is a tail call of itself.
-func (e *Rest) Leaves(f *pe.File, fn peamd64.RuntimeFunction, info *peamd64.Info) bool {
-	switch e.End {
+// Site is a place in a function, and the rest of the epilog from there.
+type Site struct {
+	Rest
+	File *pe.File
+	RVA  uint32
+	Fn   peamd64.RuntimeFunction
+	Info peamd64.Info
+}
+
+// At runs the code at a place, see Run.
+func At(f *pe.File, rva uint32, regs *context.AMD64, mem *memory.Window) Site {
+	s := Site{Rest: Run(f, rva, regs, mem), File: f, RVA: rva}
+	s.Fn, _ = f.AMD64().Find(rva)
+	s.Info, _ = f.AMD64().Info(s.Fn.Unwind)
+	return s
+}
+
+// Leaves reports whether the epilog ends in a jump out of the function. A jump into the middle of another
+// function does not count: the target is a part of the same function that is not chained. A jump to the
+// function's own first byte is a tail call of itself.
+func (s *Site) Leaves() bool {
+	switch s.End {
 	case JumpMem:
 		return true
 	case JumpAny:
-		return e.Wide
+		return s.Wide
 	case JumpRel:
-		if fn.Contains(e.Target) {
-			return e.Target == fn.Begin && !info.Chained()
+		if s.Fn.Contains(s.Target) {
+			return s.Target == s.Fn.Begin && !s.Info.Chained()
 		}
-		return !inMiddle(f, e.Target)
+		return !inMiddle(s.File, s.Target)
 	}
 	return false
+}
+
+// Ends reports whether a return or a jump out of the function ends the rest.
+func (s *Site) Ends() bool { return s.End == Ret || s.End == RetImm || s.Leaves() }
+
+// WineFault names the fault for which RtlVirtualUnwind of Wine 8.0 does not take the rest for an epilog, ""
+// if it does. Microsoft's "x64 exception handling" and the CLR's unwinder.cpp, which follows Windows, define
+// what an epilog is.
+func (s *Site) WineFault() string {
+	switch {
+	case s.Info.Version != 1 || !s.Ends():
+		return ""
+	case s.RVA-s.Fn.Begin < uint32(s.Info.Prolog):
+		// Wine looks for epilogs only behind the prolog. Windows does so first and everywhere: a function
+		// may return before all of its registers are saved.
+		return "epilog inside the prolog"
+	case s.Leaves():
+		// Only a return ends an epilog for Wine. A jump out of the function does, too: relative, through
+		// memory, or, with REX.W, through a register.
+		return "tail jump"
+	case s.Info.Count == 0:
+		// Wine does not look for epilogs of entries without codes; by its comment Windows has not done so
+		// either since its version 1809. The CLR's unwinder does. Of entries that are not chained it shows in
+		// the handler alone.
+		return "epilog of an entry without codes"
+	case s.End == Ret && s.BND: // Wine does not know the F2 prefix of a return
+		return "bnd ret"
+	}
+	return ""
 }
 
 // inMiddle reports whether rva lies in a function, but not at its first byte.
