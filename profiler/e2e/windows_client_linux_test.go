@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/pe"
-	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -118,16 +117,16 @@ func TestWindowsClient(t *testing.T) {
 
 	t.Run("stacks", func(t *testing.T) {
 		library := clientDLL(t, tempdir.New(t), "archive", "libseedwalk_client.a")
-		o := &outsideRun{gaps: map[merge.Gap]int{}, shapes: newShapes(singleFile)}
+		x := newShapes(singleFile)
 		all := clientSaw{cpu: map[string]float64{}}
-		for n := 0; n < maxClientRuns && min(o.whole, all.samples) < enoughStacks; n++ {
-			helperKilled(t, newClientRun(t, library), program, min(2+3*n, 9), o, &all)
+		for n := 0; n < maxClientRuns && min(x.m.whole, all.samples) < enoughStacks; n++ {
+			helperKilled(t, newClientRun(t, library), program, min(2+3*n, 9), x, &all)
 		}
-		t.Logf("%d walks, %d complete, of the others %d in Wine's own system calls; gaps %v", o.total,
-			o.whole, o.wine, o.gaps)
-		t.Logf("complete stacks, all as their threads call, by thread: %v", o.stacks)
-		expect.True(t, o.whole >= enoughStacks && o.whole*100 >= (o.total-o.wine)*99,
-			"only %d of %d stacks are complete", o.whole, o.total-o.wine)
+		t.Logf("%d walks, %d complete, of the others %d in Wine's own system calls; gaps %v", x.m.total,
+			x.m.whole, x.m.outside, x.m.gaps)
+		t.Logf("complete stacks, all as their threads call, by thread: %v", x.stacks)
+		expect.True(t, x.m.whole >= enoughStacks && x.m.whole*100 >= (x.m.total-x.m.outside)*99,
+			"only %d of %d stacks are complete", x.m.whole, x.m.total-x.m.outside)
 		native, managed := all.cpu["BaseThreadInitThunk"], all.cpu["StartCallback"]
 		expect.True(t, all.samples >= enoughStacks && native != 0 && managed != 0,
 			"the profiler has %+v", all)
@@ -165,8 +164,8 @@ const (
 )
 
 // helperKilled runs the program for tens of seconds. It kills the first helper, and adds what the second
-// helper has walked to o, and what the profiler has received to all.
-func helperKilled(t *testing.T, c *clientRun, program string, tens int, o *outsideRun, all *clientSaw) {
+// helper has walked to x, and what the profiler has received to all.
+func helperKilled(t *testing.T, c *clientRun, program string, tens int, x *shapes, all *clientSaw) {
 	t.Helper()
 	cmd := c.start(t, program, fmt.Sprint(tens))
 	helper := c.sampled(t, tens)
@@ -186,7 +185,7 @@ func helperKilled(t *testing.T, c *clientRun, program string, tens int, o *outsi
 		all.cpu[name] += ns
 	}
 	samples, rd := readRaw(t, c.raw, "")
-	o.judge(t, samples, rd)
+	x.outside(t, samples, rd)
 }
 
 // A copy has its caller's registers. A helper that dies while it has suspended a thread leaves no thread

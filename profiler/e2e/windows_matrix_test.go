@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 	"testing"
 
@@ -184,12 +183,7 @@ func (m *matrix) print(t *testing.T, title string) {
 	fmt.Fprintf(&b, "%s\n%-14s %-42s %8s %9s\n", title, "verdict", "DoStackSnapshot", "samples", "complete")
 	for v := range seed.VerdictCount {
 		row := m.cells[seed.Verdict(v)]
-		var hrs []clr.HRESULT
-		for hr := range row {
-			hrs = append(hrs, hr)
-		}
-		sort.Slice(hrs, func(i, j int) bool { return hrs[i] < hrs[j] })
-		for _, hr := range hrs {
+		for _, hr := range slices.Sorted(maps.Keys(row)) {
 			fmt.Fprintf(&b, "%-14v %-42v %8d %9d\n", seed.Verdict(v), hr, row[hr],
 				m.complete[seed.Verdict(v)][hr])
 		}

@@ -3,7 +3,6 @@ package e2e
 import (
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/demangle"
-	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/raw"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/needs"
@@ -32,50 +30,33 @@ const maxOutsideRuns = 60
 // A program of .NET 10 is sampled without anything of ours in it: each complete stack is possible for its
 // thread.
 func TestWindowsOutside(t *testing.T) {
-	o := outsideRun{gaps: map[merge.Gap]int{}, shapes: newShapes(singleFile)}
-	for n := 0; n < maxOutsideRuns && o.total < *outsideSamples; n++ {
-		o.run(t)
+	x := newShapes(singleFile)
+	for n := 0; n < maxOutsideRuns && x.m.total < *outsideSamples; n++ {
+		samples, rd, res := recordSingle(t, 1, nil, []string{"--mode", "probe"})
+		x.ran(t, res)
+		x.outside(t, samples, rd)
 	}
-	t.Logf(".NET 10.0.9 from outside: %d samples, %d complete (%.2f %%); of the %d others %d in Wine's own system calls; managed top %d; gaps %v; stacks as their threads call %v",
-		o.total, o.whole, percent(o.whole, o.total), o.total-o.whole, o.wine, o.managed, o.gaps, o.stacks)
-	judged := 0
-	for _, n := range o.stacks {
+	m, judged := x.m, 0
+	t.Logf(".NET 10.0.9 from outside: %d samples, %d complete (%.2f %%); of the %d others %d in Wine's own system calls; gaps %v; stacks as their threads call %v",
+		m.total, m.whole, percent(m.whole, m.total), m.total-m.whole, m.outside, m.gaps, x.stacks)
+	for _, n := range x.stacks {
 		judged += n
 	}
-	expect.True(t, o.total >= *outsideSamples && judged == o.whole,
-		"%d samples, want %d; %d of %d complete stacks were judged", o.total, *outsideSamples, judged,
-		o.whole)
-	if all := o.total - o.wine; all-o.whole > max(2, all*15/1000) {
-		t.Errorf("only %d of %d stacks are complete: %v", o.whole, o.total, o.gaps)
+	expect.True(t, m.total >= *outsideSamples && judged == m.whole,
+		"%d samples, want %d; %d of %d complete stacks were judged", m.total, *outsideSamples, judged,
+		m.whole)
+	if all := m.total - m.outside; all-m.whole > max(2, all*15/1000) {
+		t.Errorf("only %d of %d stacks are complete: %v", m.whole, m.total, m.gaps)
 	}
 }
 
-// outsideRun is the sum of several recordings.
-type outsideRun struct {
-	total, whole, managed, wine int
-	gaps                        map[merge.Gap]int
-	*shapes
-}
-
-func (o *outsideRun) run(t *testing.T) {
+// outside checks the samples of a recording from outside. The name in the runtime identifies a stub.
+func (x *shapes) outside(t *testing.T, samples []*raw.Sample, rd *raw.Reader) {
 	t.Helper()
-	samples, rd, res := recordSingle(t, 1, nil, []string{"--mode", "probe"})
-	o.ran(t, res)
-	o.judge(t, samples, rd)
-	t.Logf("%d samples, gaps %s", len(samples), fmt.Sprint(slices.Sorted(maps.Keys(o.gaps))))
-}
-
-// judge checks the samples of a recording and adds them.
-func (o *outsideRun) judge(t *testing.T, samples []*raw.Sample, rd *raw.Reader) {
-	t.Helper()
-	names, stubs := rd.Names(), map[clr.FunctionID]bool{}
-	unnamed := 0
-	for id, name := range names {
-		switch {
-		case strings.HasPrefix(name, "method 0x"):
+	names, unnamed := rd.Names(), 0
+	for _, name := range names {
+		if strings.HasPrefix(name, "method 0x") {
 			unnamed++
-		case strings.HasPrefix(name, "IL_STUB_"):
-			stubs[id] = true
 		}
 	}
 	expect.True(t, unnamed*10 <= len(names), "%d of %d methods have no name", unnamed, len(names))
@@ -84,28 +65,13 @@ func (o *outsideRun) judge(t *testing.T, samples []*raw.Sample, rd *raw.Reader) 
 			func(im raw.Image) bool { return strings.Contains(strings.ToLower(im.Path), "seedwalk_") }) {
 			t.Fatal("a library of ours is in the process")
 		}
-		o.total++
 		for i := range s.Frames {
-			if stubs[s.Frames[i].Function] {
-				s.Frames[i].Kind = unwind.KindStub // the name in the runtime identifies it
+			if strings.HasPrefix(names[s.Frames[i].Function], "IL_STUB_") {
+				s.Frames[i].Kind = unwind.KindStub
 			}
 		}
-		switch {
-		case s.Result.Gap == merge.GapNone:
-			o.whole++
-			o.add(t, s, names)
-		case inWine(s):
-			o.wine++
-		default:
-			o.m.show(t, s, "a stack with a gap")
-		}
-		if s.Result.Gap != merge.GapNone {
-			o.gaps[s.Result.Gap]++
-		}
-		if len(s.Frames) > 0 && s.Frames[0].Kind == unwind.KindManaged {
-			o.managed++
-		}
 	}
+	x.all(t, samples, names)
 }
 
 // The sample profilers are built as a vendor builds them for Windows, linked with the DLL or the archive. On

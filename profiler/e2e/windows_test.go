@@ -15,7 +15,6 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/report/export"
-	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/raw"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
@@ -262,10 +261,10 @@ func recordPID(t *testing.T, pid string) (why string) {
 	if len(samples) < leastOfPID {
 		return fmt.Sprintf("%d samples\n%s", len(samples), r.stderr)
 	}
-	o := outsideRun{gaps: map[merge.Gap]int{}, shapes: newShapes(singleFile)}
-	o.judge(t, samples, rd)
-	expect.Figures(t, o.whole*10 >= (o.total-o.wine)*8, "%d samples, %d complete; %v, gaps %v", o.total,
-		o.whole, o.stacks, o.gaps)
+	x := newShapes(singleFile)
+	x.outside(t, samples, rd)
+	expect.Figures(t, x.m.whole*10 >= (x.m.total-x.m.outside)*8, "%d samples, %d complete; %v, gaps %v",
+		x.m.total, x.m.whole, x.stacks, x.m.gaps)
 	return ""
 }
 
