@@ -240,8 +240,7 @@ func TestClientOrders(t *testing.T) {
 	dir := tempdir.New(t)
 	library := vendor(t, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")
 	twin := filepath.Join(dir, "twin.so")
-	b, err := os.ReadFile(library)
-	must.True(t, err == nil && os.WriteFile(twin, b, 0o755) == nil, "%v", err)
+	copied(t, twin, library)
 	second := need(t, "out", "samples", "libsecond.so")
 	beside := func(list string) []string {
 		return []string{"CORECLR_ENABLE_NOTIFICATION_PROFILERS=1", "CORECLR_NOTIFICATION_PROFILERS=" + list}

@@ -125,9 +125,8 @@ func TestNotRoot(t *testing.T) {
 	dir := must.Get(os.MkdirTemp("", "nobody"))(t)
 	defer os.RemoveAll(dir)
 	os.Chmod(dir, 0o777)
-	copied := filepath.Join(dir, "seedwalk")
-	b, err := os.ReadFile(tool(t))
-	must.True(t, err == nil && os.WriteFile(copied, b, 0o755) == nil, "%v", err)
+	exe := filepath.Join(dir, "seedwalk")
+	copied(t, exe, tool(t))
 	for _, c := range []struct {
 		args []string
 		want string
@@ -139,7 +138,7 @@ func TestNotRoot(t *testing.T) {
 			"belongs to user 0 and we are 65534"},
 		{[]string{"doctor", "--pid", pid}, "belongs to user 0, and seedwalk runs as user 65534"},
 	} {
-		cmd := exec.Command(copied, c.args...)
+		cmd := exec.Command(exe, c.args...)
 		cmd.Dir, cmd.Env = dir, []string{"HOME=" + dir, "TMPDIR=" + dir}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		out, err := cmd.CombinedOutput()

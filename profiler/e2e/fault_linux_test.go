@@ -150,8 +150,7 @@ func TestStrippedLibrary(t *testing.T) {
 	strip := needs.Command(t, "strip")
 	dir := t.TempDir()
 	for _, f := range []string{"Demo.exe", "libdemo.so"} {
-		err := os.WriteFile(filepath.Join(dir, f), []byte(readFile(t, need(t, "out", "samples", f))), 0o755)
-		must.Do(t, err)
+		copied(t, filepath.Join(dir, f), need(t, "out", "samples", f))
 	}
 	must.Run(t, exec.Command(strip, "--strip-all", "-R", ".note.gnu.build-id", "-R", ".comment",
 		filepath.Join(dir, "libdemo.so")))
@@ -172,22 +171,16 @@ func TestDoctor(t *testing.T) {
 }
 
 // ownRuntime is a folder with the runtime and the truth program; the named libraries are separate copies.
-func ownRuntime(t *testing.T, copied ...string) (dir string) {
+func ownRuntime(t *testing.T, names ...string) (dir string) {
 	t.Helper()
-	dir = tempdir.New(t)
-	from, _ := filepath.Glob(filepath.Join(runtime9(t), "*"))
+	dir = filepath.Join(tempdir.New(t), "runtime")
+	linked(t, dir, runtime9(t))
+	samples := filepath.Dir(need(t, "out", "samples", "Truth.exe"))
 	for _, name := range []string{"Truth.exe", "libtruth.so"} {
-		from = append(from, need(t, "out", "samples", name))
+		copied(t, filepath.Join(dir, name), filepath.Join(samples, name))
 	}
-	for _, f := range from {
-		name := filepath.Base(f)
-		f, _ = filepath.Abs(f)
-		if name != "Truth.exe" && !slices.Contains(copied, name) {
-			os.Symlink(f, filepath.Join(dir, name))
-			continue
-		}
-		b, err := os.ReadFile(f)
-		must.True(t, err == nil && os.WriteFile(filepath.Join(dir, name), b, 0o755) == nil, "%v", err)
+	for _, name := range names {
+		copied(t, filepath.Join(dir, name), filepath.Join(dir, name))
 	}
 	return dir
 }

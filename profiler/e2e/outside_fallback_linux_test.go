@@ -60,17 +60,13 @@ func disguisedRuntime(t *testing.T) string {
 // changedRuntime returns a copy of the pinned .NET 9 with a changed CLR.
 func changedRuntime(t *testing.T, change func(clr []byte) []byte) string {
 	t.Helper()
-	from, to := runtime9(t), tempdir.New(t)
-	entries := must.Get(os.ReadDir(from))(t)
-	for _, e := range entries {
-		if e.Name() == "libcoreclr.so" {
-			continue
-		}
-		must.Do(t, os.Symlink(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())))
-	}
-	must.Do(t, os.WriteFile(filepath.Join(to, "libcoreclr.so"),
-		change([]byte(readFile(t, filepath.Join(from, "libcoreclr.so")))), 0o755))
-	return to
+	dir := filepath.Join(tempdir.New(t), "runtime")
+	linked(t, dir, runtime9(t))
+	file := filepath.Join(dir, "libcoreclr.so")
+	b := change([]byte(readFile(t, file)))
+	must.Do(t, os.Remove(file))
+	must.Do(t, os.WriteFile(file, b, 0o755))
+	return dir
 }
 
 // A runtime that cannot be sampled from outside is sampled in snapshot mode, in the same recording, and

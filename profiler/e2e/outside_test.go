@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -331,8 +332,12 @@ func readPerfMap(t *testing.T, path, assembly string) (m perfMap) {
 		tier = tier[strings.LastIndexByte(tier, '[')+1:]
 		m = append(m, body{start, size, name, strings.TrimSuffix(tier, "]")})
 	}
-	sort.Slice(m, func(i, j int) bool { return m[i].start < m[j].start })
+	m.sort()
 	return m
+}
+
+func (m perfMap) sort() {
+	slices.SortFunc(m, func(a, b body) int { return cmp.Compare(a.start, b.start) })
 }
 
 func (m perfMap) find(ip uint64) *body {

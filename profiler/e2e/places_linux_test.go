@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -68,14 +67,7 @@ func withLines(t *testing.T, dir, host, exe, name string) string {
 	folder := filepath.Join(dir, "runtime")
 	linked(t, folder, runtime9(t))
 	dll := filepath.Join(folder, name+".dll")
-	b, err := os.ReadFile(dll)
-	if err == nil {
-		err = os.Remove(dll) // a link
-	}
-	if err == nil {
-		err = os.WriteFile(dll, b, 0o644)
-	}
-	must.Do(t, err)
+	copied(t, dll, dll)
 	run(t, time.Minute, nil, host, folder, exe, "pdb", dll, filepath.Join(folder, name+".pdb")).ok(t)
 	return folder
 }

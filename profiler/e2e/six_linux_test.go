@@ -137,10 +137,12 @@ func generatorInput(t *testing.T, dir, runtime string) (merged, input string) {
 	linked(t, merged, runtime, generator)
 	must.Do(t, os.Mkdir(input, 0o755))
 	shared := []string{filepath.Join(merged, "Generator.Shared"), filepath.Join(merged, "Azure.Core.Shared")}
-	writeJSON(t, filepath.Join(input, "Configuration.json"),
-		map[string]any{"output-folder": ".", "namespace": "Shop", "library-name": "Shop", "flavor": "azure",
-			"use-model-reader-writer": true, "shared-source-folders": shared})
-	writeJSON(t, filepath.Join(input, "tspCodeModel.json"), shopModel(t))
+	settings := must.Get(json.Marshal(map[string]any{"output-folder": ".", "namespace": "Shop",
+		"library-name": "Shop", "flavor": "azure", "use-model-reader-writer": true,
+		"shared-source-folders": shared}))(t)
+	writeTo(t, filepath.Join(input, "Configuration.json"), string(settings))
+	// The generator reads the model once, so the order of its fields counts.
+	writeTo(t, filepath.Join(input, "tspCodeModel.json"), readFile(t, filepath.Join("testdata", "shop.json")))
 	return merged, input
 }
 
@@ -159,66 +161,10 @@ func linked(t *testing.T, folder string, others ...string) {
 	}
 }
 
-func writeJSON(t *testing.T, path string, v any) {
+// copied makes a file from another's content, in place of a link.
+func copied(t *testing.T, to, from string) {
 	t.Helper()
-	b, err := json.Marshal(v)
-	if err == nil {
-		err = os.WriteFile(path, b, 0o644)
-	}
-	must.Do(t, err)
-}
-
-type object = map[string]any
-
-// model writes the model of a service as the compiler of TypeSpec does. The generator reads it once,
-// so the order of fields counts.
-type model struct{ ids int }
-
-// node is an object with fields: names and values in turn.
-func (m *model) node(t *testing.T, kind, name string, fields ...any) json.RawMessage {
-	m.ids++
-	text := fmt.Sprintf(`{"$id":"%d","kind":%q,"name":%q,"crossLanguageDefinitionId":"Shop.%s","decorators":[]`, m.ids, kind, name, name)
-	for i := 0; i < len(fields); i += 2 {
-		b := must.Get(json.Marshal(fields[i+1]))(t)
-		text += fmt.Sprintf(`,%q:%s`, fields[i], b)
-	}
-	return json.RawMessage(text + "}")
-}
-
-// shopModel is the model of a service with one method and one type.
-func shopModel(t *testing.T) any {
-	var m model
-	var properties []any
-	for _, p := range [][2]string{{"id", "string"}, {"count", "int32"}, {"price", "float64"}} {
-		properties = append(properties,
-			m.node(t, "property", p[0], "serializedName", p[0], "type", m.node(t, p[1], p[1]),
-				"serializationOptions", object{"json": object{"name": p[0]}}))
-	}
-	none := []any{}
-	item := m.node(t, "model", "Item", "namespace", "Shop", "usage", "Output,Json", "doc",
-		"An item.", "properties", properties)
-	ref := object{"$ref": strconv.Itoa(m.ids)}
-	answer := object{"statusCodes": []int{200}, "bodyType": ref, "headers": none, "isErrorResponse": false,
-		"contentTypes": []string{"application/json"}}
-	operation := m.node(t, "operation", "get", "resourceName", "Shop", "doc", "Gets it.", "accessibility",
-		"public", "parameters", none, "responses", []any{answer},
-		"httpMethod", "GET", "uri", "{endpoint}", "path", "/get", "bufferResponse", true,
-		"generateProtocolMethod", true, "generateConvenienceMethod", true)
-	method := m.node(t, "basic", "get", "accessibility", "public", "apiVersions", none, "doc", "Gets it.",
-		"operation", operation, "parameters", none,
-		"response", object{"type": ref}, "isOverride", false, "generateConvenient",
-		true, "generateProtocol", true)
-	endpoint := m.node(t, "Client", "endpoint", "nameInRequest", "endpoint", "doc", "Host", "type",
-		m.node(t, "url", "endpoint"), "location", "Uri",
-		"isRequired", true, "isEndpoint", true, "serverUrlTemplate", "{endpoint}")
-	client := m.node(t, "client", "ShopClient", "namespace", "Shop", "doc", "A shop.", "methods",
-		[]any{method}, "parameters", []any{endpoint}, "apiVersions", none)
-	return struct {
-		Name      string `json:"name"`
-		Versions  []any  `json:"apiVersions"`
-		Enums     []any  `json:"enums"`
-		Constants []any  `json:"constants"`
-		Models    []any  `json:"models"`
-		Clients   []any  `json:"clients"`
-	}{"Shop", none, none, none, []any{item}, []any{client}}
+	b := readFile(t, from)
+	os.Remove(to)
+	must.Do(t, os.WriteFile(to, []byte(b), 0o755))
 }

@@ -276,33 +276,36 @@ func TestStackOfCollecting(t *testing.T) {
 		inside, workers)
 }
 
-// The core that the runtime itself has written of such a program. The default kind lacks the data about
-// methods: the tool prints that and what to do, and native frames are there.
-func TestStackOfMinidump(t *testing.T) {
+// crashed returns the core that the runtime itself writes of a program that ends in a way. kind is that of
+// DOTNET_DbgMiniDumpType.
+func crashed(t *testing.T, mode, kind string) (core string) {
+	t.Helper()
 	if _, err := os.Stat(filepath.Join(runtime9(t), "createdump")); err != nil {
 		t.Skip("SKIPPED-CHECK: the runtime brings no createdump")
 	}
-	for _, c := range []struct {
-		name, kind string
-		full       bool
-	}{{"full", "4", true}, {"heap", "2", false}} {
-		t.Run(c.name, func(t *testing.T) {
-			tempdir.Room(t, 2000)
-			core := filepath.Join(tempdir.New(t), "core")
-			env := []string{"DOTNET_DbgEnableMiniDump=1", "DOTNET_DbgMiniDumpType=" + c.kind,
-				"DOTNET_DbgMiniDumpName=" + core}
-			r := run(t, 2*time.Minute, env, app(t, "Ending", "unhandled")...)
-			if _, err := os.Stat(core); err != nil {
-				t.Skipf("SKIPPED-CHECK: createdump has written no core: %s", r.stdout+r.stderr)
-			}
-			l := stacks(t, "--core", core)
+	tempdir.Room(t, 2000)
+	core = filepath.Join(tempdir.New(t), "core")
+	r := run(t, 2*time.Minute, []string{"DOTNET_DbgEnableMiniDump=1", "DOTNET_DbgMiniDumpType=" + kind,
+		"DOTNET_DbgMiniDumpName=" + core}, app(t, "Ending", mode)...)
+	if _, err := os.Stat(core); err != nil {
+		t.Skipf("SKIPPED-CHECK: createdump has written no core: %s", r.stdout+r.stderr)
+	}
+	return core
+}
+
+// The core of a program that an exception has ended. The default kind lacks the data about methods: the tool
+// prints that and what to do, and native frames are there.
+func TestStackOfMinidump(t *testing.T) {
+	for name, kind := range map[string]string{"full": "4", "heap": "2"} {
+		t.Run(name, func(t *testing.T) {
+			l := stacks(t, "--core", crashed(t, "unhandled", kind))
 			whole := slices.ContainsFunc(l.Threads,
 				func(th shownThread) bool { return th.Complete && slices.Equal(ending(&th), ended) })
 			t.Logf("%d threads, problems %v", len(l.Threads), l.Problems)
 			switch {
-			case c.full && (!whole || len(l.Problems) > 0 || !l.Runtime):
+			case name == "full" && (!whole || len(l.Problems) > 0 || !l.Runtime):
 				t.Errorf("no whole thread with %q: %+v", ended, l.Threads)
-			case !c.full && !whole &&
+			case name == "heap" && !whole &&
 				(len(l.Problems) != 1 || !strings.Contains(l.Problems[0], "DOTNET_DbgMiniDumpType=4") ||
 					len(l.Threads) < 5):
 				t.Errorf("%v, %+v", l.Problems, l.Threads)
@@ -313,25 +316,14 @@ func TestStackOfMinidump(t *testing.T) {
 
 // A core has the message of Environment.FailFast. Other ends of a program have none.
 func TestStackOfFailFast(t *testing.T) {
-	if _, err := os.Stat(filepath.Join(runtime9(t), "createdump")); err != nil {
-		t.Skip("SKIPPED-CHECK: the runtime brings no createdump")
-	}
 	for mode, want := range map[string]string{"failfast": "the state is bad: failfast", "unhandled": ""} {
-		tempdir.Room(t, 2000)
-		core := filepath.Join(tempdir.New(t), "core")
-		env := []string{"DOTNET_DbgEnableMiniDump=1", "DOTNET_DbgMiniDumpType=2",
-			"DOTNET_DbgMiniDumpName=" + core}
-		r := run(t, 2*time.Minute, env, app(t, "Ending", mode)...)
-		if _, err := os.Stat(core); err != nil {
-			t.Skipf("SKIPPED-CHECK: createdump has written no core: %s", r.stdout+r.stderr)
-		}
 		var got struct {
 			Crash struct {
 				Signal   string
 				FailFast string `json:"fail_fast"`
 			}
 		}
-		seedwalkJSON(t, &got, "stack", "--core", core)
+		seedwalkJSON(t, &got, "stack", "--core", crashed(t, mode, "2"))
 		expect.Equal(t, got.Crash.Signal, "SIGABRT", "%s", mode)
 		expect.Equal(t, got.Crash.FailFast, want, "%s", mode)
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 	"testing"
 
@@ -68,37 +67,25 @@ func truthNames(t *testing.T) (names map[uint64]string, known map[string]bool) {
 	return names, known
 }
 
-// natives finds names of libtruth.so's functions with Go's own ELF reader, which is independent of ours.
-type natives struct{ syms []elf.Symbol }
-
-func loadNatives(t *testing.T, path string) *natives {
+// loadNatives reads libtruth.so's functions with Go's own ELF reader, which is independent of ours.
+func loadNatives(t *testing.T, path string) (m perfMap) {
 	t.Helper()
 	f := must.Get(elf.Open(path))(t)
 	defer f.Close()
-	all := must.Get(f.Symbols())(t)
-	n := &natives{}
-	for _, s := range all {
+	for _, s := range must.Get(f.Symbols())(t) {
 		if elf.ST_TYPE(s.Info) == elf.STT_FUNC && s.Size > 0 {
-			n.syms = append(n.syms, s)
+			m = append(m, body{s.Value, s.Size, s.Name, ""})
 		}
 	}
-	sort.Slice(n.syms, func(i, j int) bool { return n.syms[i].Value < n.syms[j].Value })
-	return n
-}
-
-func (n *natives) name(addr uint64) string {
-	i := sort.Search(len(n.syms), func(i int) bool { return n.syms[i].Value > addr }) - 1
-	if i >= 0 && addr < n.syms[i].Value+n.syms[i].Size {
-		return n.syms[i].Name
-	}
-	return ""
+	m.sort()
+	return m
 }
 
 // checker compares merged stacks with shadows.
 type checker struct {
 	ids     map[uint64]string
 	known   map[string]bool
-	natives *natives
+	natives perfMap
 	methods map[clr.FunctionID]string
 	shown   map[merge.Gap]bool // gaps already printed once
 	bad     int                // wrong stacks
@@ -144,9 +131,10 @@ func (c *checker) frameName(s *raw.Sample, f *merge.Frame) string {
 	case f.Module >= 0 && int(f.Module) < len(s.Images):
 		if im := &s.Images[f.Module]; strings.TrimSuffix(filepath.Base(im.Path),
 			" (deleted)") == "libtruth.so" {
-			name, _, _ := strings.Cut(c.natives.name(unwind.Address{IP: f.IP,
-				Exact: f.Exact}.Lookup()-im.Bias), ".localalias")
-			return name
+			if b := c.natives.find(unwind.Address{IP: f.IP, Exact: f.Exact}.Lookup() - im.Bias); b != nil {
+				name, _, _ := strings.Cut(b.name, ".localalias")
+				return name
+			}
 		}
 	}
 	return ""
