@@ -10,7 +10,6 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/amd64"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -29,47 +28,50 @@ const (
 //   - the same result with and without the rule cache
 func FuzzWalkAMD64(f *testing.F) {
 	seedWalkAMD64(f)
-	u, plain := amd64.New(), amd64.New()
-	plain.DisableCache(true)
+	fuzzFrames(f, context.ArchAMD64)
+}
+
+// fuzzFrames walks any stack by any call frame information of an architecture.
+func fuzzFrames(f *testing.F, arch context.Arch) {
+	w := newWalkers()
 	f.Fuzz(func(t *testing.T, frames, stack []byte, ip, fp uint64, guess bool) {
 		frames, stack = frames[:len(frames):len(frames)],
 			stack[:len(stack):len(stack)] // a read past the end is a panic
-		table := cfiTable(frames)
-		if table == nil || len(stack) > 1<<16 {
+		table, _ := cfi.Load(cfi.Sections{Arch: arch, EHFrame: frames, EHFrameAddr: walkFrames})
+		if table == nil || table.Len() == 0 || len(stack) > 1<<16 {
 			return
 		}
-		mods := module.NewTable(generations.Add(1),
-			[]module.Module{{Start: walkBias, End: walkBias + 1<<20, Bias: walkBias, CFI: table}},
-			[]memory.Range{{Start: walkJIT, End: walkJIT + 1<<16}})
-		u.SetTable(mods)
-		plain.SetTable(mods)
+		mods := w.table(module.Module{Start: walkBias, End: walkBias + 1<<20, Bias: walkBias, CFI: table})
 		mem := memory.New(memory.Run{Addr: walkStack, Data: stack})
-		regs := amd64.Registers{RIP: ip, Known: context.AMD64All}
-		for i := range regs.GPR {
-			regs.GPR[i] = fp + uint64(i)<<4
-		}
-		regs.GPR[context.RSP], regs.GPR[context.RBP] = middle(stack), fp
 		for _, d := range nearby {
-			regs.RIP = ip + d
-			checkWalk(t, u, plain, mods, context.FromAMD64(regs), mem, guess)
+			w.check(t, mods, startOf(arch, ip+d, fp, walkBias+0x44, stack), mem, guess)
 		}
 	})
 }
 
-func cfiTable(frames []byte) *cfi.Table {
-	table, _ := cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames, EHFrameAddr: walkFrames})
-	if table == nil || table.Len() == 0 {
-		return nil
+// startOf returns registers with values near fp. The stack pointer has room below it, where a wrong caller's
+// may be. ra is the return address of ARM64.
+func startOf(arch context.Arch, ip, fp, ra uint64, stack []byte) context.Registers {
+	sp := walkStack + uint64(len(stack)/4)&^15
+	if arch == context.ArchARM64 {
+		regs := context.ARM64{PC: ip, Sp: sp, Known: context.ARM64All}
+		for i := range regs.X {
+			regs.X[i] = fp + uint64(i)<<4
+		}
+		regs.X[29], regs.X[30] = fp, ra
+		return context.FromARM64(regs)
 	}
-	return table
+	regs := context.AMD64{RIP: ip, Known: context.AMD64All}
+	for i := range regs.GPR {
+		regs.GPR[i] = fp + uint64(i)<<4
+	}
+	regs.GPR[context.RSP], regs.GPR[context.RBP] = sp, fp
+	return context.FromAMD64(regs)
 }
 
 // nearby are the distances of the addresses that are walked from one after the
 // other: a cache that takes one for another is found out.
 var nearby = [...]uint64{0, 1, 4, 64, 0}
-
-// middle is a stack pointer with room below it, where a wrong caller's may be.
-func middle(stack []byte) uint64 { return walkStack + uint64(len(stack)/4)&^15 }
 
 // maxWalkTime is far above the time of walkSteps steps: each runs at most a few thousand
 // operations, so all take a few milliseconds. A loop without a bound exceeds it.
@@ -117,7 +119,7 @@ func seedWalkAMD64(f *testing.F) {
 				f.Add(data, stack, ip, uint64(walkStack+64), true)
 			})
 	}
-	for _, program := range [][]byte{
+	eachFrames([]byte{1, 0x78, 16, 1, 0, 0x0c, 7, 8, 0x90, 1}, [][]byte{
 		nil,
 		{0x0e, 24, 0x83, 2, 0x86, 3},
 		{0x0c, 6, 16, 0x86, 2},
@@ -125,18 +127,24 @@ func seedWalkAMD64(f *testing.F) {
 		{0x10, 3, 2, 0x23, 8},
 		{0x07, 16},
 		{0x16, 7, 3, 0x23, 0x10, 0x96},
-	} {
+	}, func(frames []byte) {
+		f.Add(frames, stack, uint64(walkBias+0x10), uint64(walkStack+64), true)
+		f.Add(frames, stack, uint64(walkBias+1<<20), uint64(walkStack+64), true)
+		f.Add(frames, stack, uint64(walkBias+0x10), uint64(walkStack+0x180), false) // slots inside the window
+	})
+}
+
+// eachFrames calls add with a CIE and one FDE over the whole module for each program, as a usual function and
+// as a signal frame. cie is the CIE's end, behind its augmentation.
+func eachFrames(cie []byte, programs [][]byte, add func(frames []byte)) {
+	for _, program := range programs {
 		for _, aug := range []string{"zR\x00", "zRS\x00"} {
-			frames := ehRecord(append(append([]byte{0, 0, 0, 0, 1}, aug...), 1, 0x78,
-				16, 1, 0, 0x0c, 7, 8, 0x90, 1))
+			frames := ehRecord(append(append([]byte{0, 0, 0, 0, 1}, aug...), cie...))
 			body := binary.LittleEndian.AppendUint32(nil, uint32(len(frames)+4))
 			body = binary.LittleEndian.AppendUint64(body, 0)
 			body = binary.LittleEndian.AppendUint64(body, 1<<20)
 			frames = append(frames, ehRecord(append(append(body, 0), program...))...)
-			f.Add(append(frames, 0, 0, 0, 0), stack, uint64(walkBias+0x10), uint64(walkStack+64), true)
-			f.Add(append(frames, 0, 0, 0, 0), stack, uint64(walkBias+1<<20), uint64(walkStack+64), true)
-			f.Add(append(frames, 0, 0, 0, 0), stack, uint64(walkBias+0x10),
-				uint64(walkStack+0x180), false) // all slots inside the window
+			add(append(frames, 0, 0, 0, 0))
 		}
 	}
 }

@@ -4,13 +4,9 @@ import (
 	"encoding/binary"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/context/memory"
 	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/testkit/must"
-	"github.com/seedwalk/seedwalk/unwind/arm64"
-	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // FuzzXdata reads any bytes as an .xdata record and looks at any instruction:
@@ -103,30 +99,7 @@ func checkInfo(t *testing.T, i *pearm64.Info, offset uint32) {
 //   - the same result with and without the rule cache
 func FuzzWalkARM64(f *testing.F) {
 	seedWalkARM64(f)
-	u, plain := arm64.New(), arm64.New()
-	plain.DisableCache(true)
-	f.Fuzz(func(t *testing.T, frames, stack []byte, pc, fp uint64, guess bool) {
-		frames, stack = frames[:len(frames):len(frames)], stack[:len(stack):len(stack)]
-		table, _ := cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: frames, EHFrameAddr: walkFrames})
-		if table == nil || table.Len() == 0 || len(stack) > 1<<16 {
-			return
-		}
-		mods := module.NewTable(generations.Add(1),
-			[]module.Module{{Start: walkBias, End: walkBias + 1<<20, Bias: walkBias, CFI: table}},
-			[]memory.Range{{Start: walkJIT, End: walkJIT + 1<<16}})
-		u.SetTable(mods)
-		plain.SetTable(mods)
-		regs := arm64.Registers{Sp: middle(stack), Known: context.ARM64All}
-		for i := range regs.X {
-			regs.X[i] = fp + uint64(i)<<4
-		}
-		regs.X[29], regs.X[30] = fp, walkBias+0x44
-		mem := memory.New(memory.Run{Addr: walkStack, Data: stack})
-		for _, d := range nearby {
-			regs.PC = pc + d
-			checkWalk(t, u, plain, mods, context.FromARM64(regs), mem, guess)
-		}
-	})
+	fuzzFrames(f, context.ArchARM64)
 }
 
 // seedWalkARM64 gives a CIE with one FDE over the whole module for several
@@ -144,7 +117,7 @@ func seedWalkARM64(f *testing.F) {
 			eachWalkSeed(s, 3, func(pc uint64) { f.Add(s.EHFrame, stack, pc, uint64(walkStack+64), false) })
 		}
 	}
-	for _, program := range [][]byte{
+	eachFrames([]byte{1, 0x78, 30, 1, 0, 0x0c, 31, 0}, [][]byte{
 		nil,
 		{0x0e, 32, 0x9d, 4, 0x9e, 3},
 		{0x0c, 29, 16, 0x9d, 2, 0x9e, 1},
@@ -153,16 +126,9 @@ func seedWalkARM64(f *testing.F) {
 		{0x10, 19, 2, 0x23, 8, 0x9e, 1, 0x0e, 16},
 		{0x07, 30},
 		{0x05, 72, 2, 0x9e, 1, 0x0e, 16},
-	} {
-		for _, aug := range []string{"zR\x00", "zRS\x00"} {
-			frames := ehRecord(append(append([]byte{0, 0, 0, 0, 1}, aug...), 1, 0x78, 30, 1, 0, 0x0c, 31, 0))
-			body := binary.LittleEndian.AppendUint32(nil, uint32(len(frames)+4))
-			body = binary.LittleEndian.AppendUint64(body, 0)
-			body = binary.LittleEndian.AppendUint64(body, 1<<20)
-			frames = append(frames, ehRecord(append(append(body, 0), program...))...)
-			f.Add(append(frames, 0, 0, 0, 0), stack, uint64(walkBias+0x10), uint64(walkStack+64), true)
-			f.Add(append(frames, 0, 0, 0, 0), stack, uint64(walkStack+24), uint64(walkStack+64), true)
-			f.Add(append(frames, 0, 0, 0, 0), stack, uint64(walkBias+1<<20), uint64(walkStack+64), true)
-		}
-	}
+	}, func(frames []byte) {
+		f.Add(frames, stack, uint64(walkBias+0x10), uint64(walkStack+64), true)
+		f.Add(frames, stack, uint64(walkStack+24), uint64(walkStack+64), true)
+		f.Add(frames, stack, uint64(walkBias+1<<20), uint64(walkStack+64), true)
+	})
 }

@@ -9,8 +9,6 @@ import (
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
 	"github.com/seedwalk/seedwalk/testkit/must"
-	"github.com/seedwalk/seedwalk/unwind/amd64"
-	"github.com/seedwalk/seedwalk/unwind/arm64"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -39,22 +37,22 @@ func FuzzCodeAMD64(f *testing.F) {
 		f.Add(code, stack, uint64(walkBias+codeAt), uint64(walkStack+64), false)
 		f.Add(code, stack, uint64(walkBias+codeAt+2), uint64(walkStack+64), true)
 	}
-	eachRecorded(f, "amd64-native.jsonl.gz", 8, func(r recorded) {
-		f.Add(r.code, stack, uint64(walkBias+codeAt)+uint64(r.into), uint64(walkStack+64), false)
+	fuzzCode(f, context.ArchAMD64, elfasm.AMD64, "amd64-native.jsonl.gz")
+}
+
+// fuzzCode walks out of any code of an architecture, and of that in a file of vectors.
+func fuzzCode(f *testing.F, arch context.Arch, machine uint16, file string) {
+	eachRecorded(f, file, 8, func(r recorded) {
+		f.Add(r.code, plausibleStack(), uint64(walkBias+codeAt)+uint64(r.into), uint64(walkStack+64), false)
 	})
 	w := newWalkers()
 	f.Fuzz(func(t *testing.T, code, stack []byte, ip, fp uint64, guess bool) {
 		if len(code) > 1<<14 || len(stack) > 1<<16 {
 			return
 		}
-		mods := w.table(codeModule(t, 62, code))
-		regs := amd64.Registers{RIP: ip, Known: context.AMD64All}
-		for i := range regs.GPR {
-			regs.GPR[i] = fp + uint64(i)<<4
-		}
-		regs.GPR[context.RSP], regs.GPR[context.RBP] = middle(stack), fp
+		mods := w.table(codeModule(t, machine, code))
 		mem := memory.New(memory.Run{Addr: walkStack, Data: stack[:len(stack):len(stack)]})
-		checkWalk(t, w.x64, w.plainX64, mods, context.FromAMD64(regs), mem, guess)
+		w.check(t, mods, startOf(arch, ip, fp, walkBias+codeAt+4, stack), mem, guess)
 	})
 }
 
@@ -75,21 +73,5 @@ func FuzzCodeARM64(f *testing.F) {
 		f.Add(code, stack, uint64(walkBias+codeAt), uint64(walkStack+64), false)
 		f.Add(code, stack, uint64(walkBias+codeAt+4), uint64(walkStack+64), true)
 	}
-	eachRecorded(f, "arm64-native.jsonl.gz", 8, func(r recorded) {
-		f.Add(r.code, stack, uint64(walkBias+codeAt)+uint64(r.into), uint64(walkStack+64), false)
-	})
-	w := newWalkers()
-	f.Fuzz(func(t *testing.T, code, stack []byte, pc, fp uint64, guess bool) {
-		if len(code) > 1<<14 || len(stack) > 1<<16 {
-			return
-		}
-		mods := w.table(codeModule(t, 183, code))
-		regs := arm64.Registers{PC: pc, Sp: middle(stack), Known: context.ARM64All}
-		for i := range regs.X {
-			regs.X[i] = fp + uint64(i)<<4
-		}
-		regs.X[29], regs.X[30] = fp, walkBias+codeAt+4
-		mem := memory.New(memory.Run{Addr: walkStack, Data: stack[:len(stack):len(stack)]})
-		checkWalk(t, w.arm, w.plainARM, mods, context.FromARM64(regs), mem, guess)
-	})
+	fuzzCode(f, context.ArchARM64, elfasm.ARM64, "arm64-native.jsonl.gz")
 }

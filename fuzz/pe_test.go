@@ -313,10 +313,20 @@ func (w *walkers) walk(t *testing.T, im *pe.File, rva uint32) {
 		for i := range regs.X {
 			regs.X[i] = walkStack + 0x1000 + uint64(i)*16
 		}
-		checkWalk(t, w.arm, w.plainARM, mods, context.FromARM64(regs), peStack, true)
+		w.check(t, mods, context.FromARM64(regs), peStack, true)
 		return
 	}
-	checkWalk(t, w.x64, w.plainX64, mods, context.FromAMD64(peRegisters(base+uint64(rva))), peStack, true)
+	w.check(t, mods, context.FromAMD64(peRegisters(base+uint64(rva))), peStack, true)
+}
+
+// check walks by the walkers of the registers' architecture.
+func (w *walkers) check(t *testing.T, mods *module.Table, regs context.Registers, mem *memory.Window,
+	guess bool) {
+	if regs.Arch == context.ArchARM64 {
+		checkWalk(t, w.arm, w.plainARM, mods, regs, mem, guess)
+	} else {
+		checkWalk(t, w.x64, w.plainX64, mods, regs, mem, guess)
+	}
 }
 
 // FuzzUnwindInfo reads any bytes as an UNWIND_INFO of a function whose code are
