@@ -80,9 +80,10 @@ func socket(proc string, pid int) (string, error) {
 	return "", &FindError{pid, NoServer, nil}
 }
 
-// neededFiles is the number of free descriptors that the process needs: one for the connection, and two
-// for a library that the runtime loads.
-const neededFiles = 3
+// neededFiles is the number of free descriptors that the process needs. A session with the list of methods
+// takes five of them. With three or four, the runtime of .NET 9 aborts ("Out of memory"). The rest is for the
+// program itself.
+const neededFiles = 8
 
 // hasFreeFiles reports whether the process may open neededFiles more files. It is true if that is unknown.
 // A runtime without a free descriptor does not accept connections: they would wait for their time limit.

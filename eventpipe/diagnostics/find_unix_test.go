@@ -77,9 +77,9 @@ func TestFreeFiles(t *testing.T) {
 		want         bool
 	}{
 		{"all in use", fmt.Sprintf(limit, "5"), []string{"0", "1", "2", "3", "4"}, false},
-		{"two free", fmt.Sprintf(limit, "5"), []string{"0", "1", "4"}, false},
-		{"three free", fmt.Sprintf(limit, "5"), []string{"0", "4"}, true},
-		{"limit lowered later", fmt.Sprintf(limit, "6"), []string{"0", "4", "5", "7", "100"}, true},
+		{"seven free", fmt.Sprintf(limit, "10"), []string{"0", "1", "4"}, false},
+		{"eight free", fmt.Sprintf(limit, "10"), []string{"0", "4"}, true},
+		{"limit lowered later", fmt.Sprintf(limit, "11"), []string{"0", "4", "5", "12", "100"}, true},
 		{"unlimited", fmt.Sprintf(limit, "unlimited"), []string{"0"}, true},
 		{"unreadable", "", []string{"0"}, true},
 	} {
