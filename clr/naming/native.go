@@ -9,12 +9,16 @@ import (
 // native32 reads the native format (dotnet/runtime src/coreclr/vm/nativeformatreader.h). Offsets are
 // indices of b, which is a whole image or one section. The bytes are not trusted: each method returns
 // false for an offset outside b.
-type native32 struct{ b []byte }
+type native32 struct {
+	b    []byte
+	lazy *lazyImage // fills b before it is used; nil: b is complete
+}
 
 func (r native32) byte(at uint32) (byte, bool) {
 	if uint64(at) >= uint64(len(r.b)) {
 		return 0, false
 	}
+	r.lazy.need(at, 1)
 	return r.b[at], true
 }
 
@@ -24,6 +28,7 @@ func (r native32) unsigned(at uint32) (v, next uint32, ok bool) {
 	if uint64(at) >= uint64(len(r.b)) {
 		return 0, 0, false
 	}
+	r.lazy.need(at, len(raw))
 	copy(raw[:], r.b[at:])
 	w := binary.LittleEndian.Uint32(raw[:])
 	switch {
@@ -62,6 +67,7 @@ func (r native32) index(base, size, i uint32) (uint32, bool) {
 	if size > 2 || at+4 > uint64(len(r.b)) {
 		return 0, false
 	}
+	r.lazy.need(uint32(at), 4)
 	v := binary.LittleEndian.Uint32(r.b[at:])
 	return v & (1<<(8<<size) - 1), true
 }
@@ -106,7 +112,7 @@ const (
 // method reads an encoded method: its row in this module, 0 for a method that is encoded in another
 // way, such as another module's; and the end of the encoding.
 func (r native32) method(at uint32) (rid int32, behind uint32, ok bool) {
-	s := signature{b: r.b, at: at, depth: maxDepth}
+	s := signature{b: r.b, lazy: r.lazy, at: at, depth: maxDepth}
 	flags := s.number()
 	if flags&methodContext != 0 {
 		s.number()
@@ -132,6 +138,7 @@ func (r native32) method(at uint32) (rid int32, behind uint32, ok bool) {
 // signature skips types (ECMA-335 II.23.2, and the codes readytorun.h adds).
 type signature struct {
 	b     []byte
+	lazy  *lazyImage // as in native32
 	at    uint32
 	depth int
 	bad   bool
@@ -147,6 +154,7 @@ func (s *signature) byte() byte {
 		s.bad = true
 		return 0
 	}
+	s.lazy.need(s.at, 1)
 	s.at++
 	return s.b[s.at-1]
 }
@@ -155,6 +163,7 @@ func (s *signature) number() uint32 {
 	if s.bad {
 		return 0
 	}
+	s.lazy.need(s.at, 4)
 	v, n := metadata.Compressed(s.b, uint64(s.at))
 	s.bad = n == 0
 	s.at += uint32(n)

@@ -1,11 +1,13 @@
 package naming
 
 import (
+	"bytes"
 	"slices"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func TestUnsigned(t *testing.T) {
@@ -24,10 +26,10 @@ func TestUnsigned(t *testing.T) {
 		{"none", []byte{0x1f}, 0, 0, false},
 		{"nothing", nil, 0, 0, false},
 	} {
-		v, next, ok := (native32{c.b}).unsigned(0)
+		v, next, ok := (native32{b: c.b}).unsigned(0)
 		expect.True(t, v == c.want && next == c.next && ok == c.ok, "%s: %#x, %d, %v", c.name, v, next, ok)
 	}
-	v, _, _ := (native32{[]byte{0xfe}}).signed(0)
+	v, _, _ := (native32{b: []byte{0xfe}}).signed(0)
 	expect.True(t, v == -1, "signed: %d", v)
 }
 
@@ -50,7 +52,7 @@ func TestMethodSignature(t *testing.T) {
 		{"nested too deep", append([]byte{methodOwner}, slices.Repeat([]byte{0x1d}, 200)...), 0, 0, false},
 		{"too many arguments", []byte{methodInstantiation, 7, 0xdf, 0xff, 0xff, 0xff, 8}, 0, 0, false},
 	} {
-		rid, behind, ok := (native32{c.b}).method(0)
+		rid, behind, ok := (native32{b: c.b}).method(0)
 		if ok != c.ok || ok && (rid != c.rid || behind != c.size) {
 			t.Errorf("%s: row %d, ends at %d, %v", c.name, rid, behind, ok)
 		}
@@ -80,7 +82,7 @@ type zeros struct{}
 func (zeros) ReadAt(p []byte, _ uint64) bool { clear(p); return true }
 
 // Sections that wrap or exceed the largest image are refused before memory is allocated for them.
-func TestSparseBounds(t *testing.T) {
+func TestLazyImageBounds(t *testing.T) {
 	n := &Images{r: zeros{}}
 	for name, c := range map[string]struct {
 		sections []pe.Section
@@ -95,8 +97,37 @@ func TestSparseBounds(t *testing.T) {
 		"just fits":   {[]pe.Section{{RVA: maxImage - 16, VirtualSize: 16}}, maxImage},
 		"empty, high": {[]pe.Section{{RVA: 0xffffffff}}, -1},
 	} {
-		if img := n.sparse(0, c.sections); c.size < 0 && img != nil || c.size >= 0 && len(img) != c.size {
-			t.Errorf("%s: %d bytes, want %d", name, len(img), c.size)
-		}
+		img := n.lazyImage(0, c.sections)
+		expect.True(t, c.size < 0 && img == nil || c.size >= 0 && len(img.b) == c.size, "%s", name)
 	}
+}
+
+// counted counts the bytes that are read.
+type counted struct {
+	flatMemory
+	bytes int
+}
+
+func (c *counted) ReadAt(p []byte, addr uint64) bool {
+	c.bytes += len(p)
+	return c.flatMemory.ReadAt(p, addr)
+}
+
+// The methods of an image that is read in parts are those of the complete one. Its code, which is most of it,
+// is not read.
+func TestLazyImage(t *testing.T) {
+	whole, im, img := precompiledLibrary(t, "System.Private.CoreLib.dll")
+	c := &counted{flatMemory: whole.r.(flatMemory)}
+	n := NewImages(c)
+	n.native = true
+	lazy := n.image(0x10000, im.path)
+	must.True(t, lazy.r2r != nil, "not precompiled")
+	t.Logf("read %d of %d bytes for %d methods", c.bytes, len(img), len(lazy.r2r.starts))
+	expect.True(t, c.bytes < len(img)*2/3, "read %d of %d bytes", c.bytes, len(img))
+
+	cor, _ := whole.bytes(im.head.at(im.head.cor.rva), corSize)
+	p := &precompiled{begins: lazy.r2r.begins}
+	p.methods(native32{b: img}, whole.r2rSections(im.head, directoryAt(cor[corNative:])))
+	expect.Slices(t, lazy.r2r.starts, p.starts, "methods")
+	expect.True(t, bytes.Equal(lazy.r2r.over, p.over), "the encoded methods differ")
 }

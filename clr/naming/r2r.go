@@ -40,6 +40,21 @@ const (
 
 // readPrecompiled reads the tables of the image; nil if there are none, or they are malformed.
 func (n *Images) readPrecompiled(h *header, native directory) *precompiled {
+	dirs := n.r2rSections(h, native)
+	p := &precompiled{base: h.base, debug: debugOf(h, dirs[r2rDebug])}
+	if !p.functions(n, h, dirs[r2rFunctions]) {
+		return nil
+	}
+	img := n.lazyImage(h.base, h.sections)
+	if img == nil {
+		return nil
+	}
+	p.methods(native32{img.b, img}, dirs)
+	return p
+}
+
+// r2rSections returns the sections of a ReadyToRun header by type; nil if there is no such header.
+func (n *Images) r2rSections(h *header, native directory) map[uint32]directory {
 	head, ok := n.bytes(h.at(native.rva), 16)
 	if !ok || binary.LittleEndian.Uint32(head) != r2rSignature {
 		return nil
@@ -56,28 +71,34 @@ func (n *Images) readPrecompiled(h *header, native directory) *precompiled {
 	for i := range int(count) {
 		dirs[binary.LittleEndian.Uint32(list[12*i:])] = directoryAt(list[12*i+4:])
 	}
-	p := &precompiled{base: h.base, debug: debugOf(h, dirs[r2rDebug])}
-	if !p.functions(n, h, dirs[r2rFunctions]) {
-		return nil
-	}
-	// The formats refer from section to section, so the whole image is read.
-	img := n.sparse(h.base, h.sections)
-	if img == nil {
-		return nil
-	}
-	r := native32{img}
+	return dirs
+}
+
+// methods reads the tables of methods.
+func (p *precompiled) methods(r native32, dirs map[uint32]directory) {
 	p.defs(r, dirs[r2rMethodDefs])
 	p.instances(r, dirs[r2rInstances])
 	sort.Slice(p.starts, func(i, j int) bool { return p.starts[i].index < p.starts[j].index })
-	return p
 }
 
 // maxImage bounds the bytes of an image's sections.
 const maxImage = 256 << 20
 
-// sparse reads the sections of a loaded image into one slice, whose indices are RVAs. It returns nil if
-// they need more than maxImage bytes.
-func (n *Images) sparse(base uint64, sections []pe.Section) []byte {
+// lazyImage is a loaded image, whose indices are RVAs. Its blocks are read from the process when they are
+// first needed: the tables of methods refer from section to section, but they use only a small part of the
+// image. Unreadable memory is 0.
+type lazyImage struct {
+	b        []byte
+	read     []bool // by block
+	load     func(b []byte, rva uint32)
+	sections []pe.Section
+}
+
+const lazyBlock = 1 << 16 // bytes
+
+// lazyImage returns the image of a module at base. It returns nil if the sections need more than maxImage
+// bytes.
+func (n *Images) lazyImage(base uint64, sections []pe.Section) *lazyImage {
 	size := uint64(0)
 	for _, s := range sections {
 		size = max(size, uint64(s.RVA)+uint64(s.VirtualSize))
@@ -85,12 +106,28 @@ func (n *Images) sparse(base uint64, sections []pe.Section) []byte {
 	if size > maxImage {
 		return nil
 	}
-	img := make([]byte, size)
-	for _, s := range sections {
-		at := uint64(s.RVA)
-		n.r.ReadAt(img[at:at+uint64(s.VirtualSize)], base+at) // unreadable memory stays 0
+	load := func(b []byte, rva uint32) { n.r.ReadAt(b, base+uint64(rva)) }
+	return &lazyImage{make([]byte, size), make([]bool, (size+lazyBlock-1)/lazyBlock), load, sections}
+}
+
+// need reads the blocks that contain the bytes from at on.
+func (m *lazyImage) need(at uint32, bytes int) {
+	if m == nil {
+		return
 	}
-	return img
+	last := (uint64(at) + uint64(bytes) - 1) / lazyBlock
+	for i := uint64(at) / lazyBlock; i <= last && i < uint64(len(m.read)); i++ {
+		if m.read[i] {
+			continue
+		}
+		m.read[i] = true
+		for _, s := range m.sections { // there may be no memory between two sections
+			from, to := max(i*lazyBlock, uint64(s.RVA)), min((i+1)*lazyBlock, uint64(s.RVA)+uint64(s.VirtualSize))
+			if from < to {
+				m.load(m.b[from:to], uint32(from))
+			}
+		}
+	}
 }
 
 func (p *precompiled) functions(n *Images, h *header, d directory) bool {

@@ -77,7 +77,7 @@ func (p *precompiled) format() {
 
 func (p *precompiled) decode(index int32) []contract.Bound {
 	d := &p.debug
-	r := native32{d.b}
+	r := native32{b: d.b}
 	head, base, ok := r.unsigned(0)
 	if !ok || index < 0 || uint32(index) >= head>>2 {
 		return nil
