@@ -122,7 +122,8 @@ func (m *lazyImage) need(at uint32, bytes int) {
 		}
 		m.read[i] = true
 		for _, s := range m.sections { // there may be no memory between two sections
-			from, to := max(i*lazyBlock, uint64(s.RVA)), min((i+1)*lazyBlock, uint64(s.RVA)+uint64(s.VirtualSize))
+			from := max(i*lazyBlock, uint64(s.RVA))
+			to := min((i+1)*lazyBlock, uint64(s.RVA)+uint64(s.VirtualSize))
 			if from < to {
 				m.load(m.b[from:to], uint32(from))
 			}
