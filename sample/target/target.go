@@ -29,11 +29,11 @@ type Process struct {
 	Guest    *live.Guest // nil: the process is not an emulator
 	Table    *module.Table
 	Read     time.Time
-	pause    time.Duration  // after Read, before the mappings are read again
-	mapsTime JobTime        // of reading the mappings
-	Learnt   time.Time      // when Learn last made a table
-	close    func()         // closes View; nil: nothing is open
-	tried    map[uint32]int // number of searches for a runtime, by module
+	pause    time.Duration     // after Read, before the mappings are read again
+	mapsTime JobTime           // of reading the mappings
+	Learnt   time.Time         // when Learn last made a table
+	close    func()            // closes View; nil: nothing is open
+	searches map[uint32]search // for a runtime, by module
 
 	Tables    *contract.Tables
 	Steps     *managed.Tables // over tables
@@ -66,7 +66,7 @@ func (t *JobTime) Add(d time.Duration) time.Duration {
 func (t *JobTime) Pause(d, rest, most time.Duration) time.Duration { return min(rest*t.Add(d), most) }
 
 func New(pid int, a context.Arch, mem live.Memory, loader *live.Loader) *Process {
-	t := &Process{Arch: a, Mem: mem, loader: loader, tried: map[uint32]int{}}
+	t := &Process{Arch: a, Mem: mem, loader: loader, searches: map[uint32]search{}}
 	if pid != 0 {
 		t.File = FilesOf(pid)
 	}
@@ -97,7 +97,6 @@ const (
 	MapsPause   = 19
 	maxPause    = time.Second      // longest such time
 	learnAtMost = time.Millisecond // shortest time between tables made by Learn
-	maxTries    = 200              // attempts to find a runtime in a module, which may still be starting
 )
 
 // Refresh reads the mappings again, and searches for a runtime. It does nothing if the last reading was too
@@ -188,27 +187,53 @@ func (t *Process) Set(maps []live.Mapping) {
 	t.Find()
 }
 
-// Find looks for a runtime in the modules that have not been refused permanently.
+// search is the search for a runtime in one module.
+type search struct {
+	began   time.Time // the first attempt
+	next    time.Time // no attempt is made before this time
+	refused bool      // no attempt is made again
+}
+
+// The pause after a failed attempt is a twentieth of the time since the first one, and at most a second. So a
+// runtime is found soon after its start, however slow that is.
+const (
+	searchRest = 20
+	maxRest    = time.Second
+)
+
+func (s search) due(now time.Time) bool { return !s.refused && !now.Before(s.next) }
+
+// failed returns the search after an attempt at now that has failed.
+func (s search) failed(now time.Time) search {
+	if s.began.IsZero() {
+		s.began = now
+	}
+	s.next = now.Add(min(now.Sub(s.began)/searchRest, maxRest))
+	return s
+}
+
+// Find looks for a runtime in the modules that may be searched now.
 func (t *Process) Find() {
+	now := time.Now()
 	for i := 0; i < t.Table.Len() && t.Tables == nil; i++ {
 		m := t.Table.At(i)
-		if t.tried[m.ID] >= maxTries {
+		if !t.searches[m.ID].due(now) {
 			continue
 		}
 		tables, err := t.open(m)
 		if e, ok := err.(*contract.Error); ok {
-			t.tried[m.ID]++
 			if e.Structure == contract.NoRuntime {
-				t.tried[m.ID] = maxTries
-			} else {
-				t.Why = "the tables of " + m.Path + " cannot be used: " + err.Error()
+				t.searches[m.ID] = search{refused: true}
+				continue
 			}
+			t.searches[m.ID] = t.searches[m.ID].failed(now)
+			t.Why = "the tables of " + m.Path + " cannot be used: " + err.Error()
 			continue
 		}
 		names, err := naming.New(t.Mem, tables.Descriptor())
 		if err != nil {
 			t.Why = err.Error()
-			t.tried[m.ID] = maxTries
+			t.searches[m.ID] = search{refused: true}
 			continue
 		}
 		t.Tables, t.Steps, t.Names, t.Why = tables, managed.New(tables), names, ""
