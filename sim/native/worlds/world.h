@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define sys3 real_sys3
 #define sys6 real_sys6
 #define copy_bytes real_copy_bytes
 #ifdef __aarch64__
@@ -15,8 +16,10 @@
 #else
 #include "sys_amd64.h"
 #endif
+#undef sys3
 #undef sys6
 #undef copy_bytes
+#define sys3(n, a, b, c) sim_sys6(n, a, b, c, 0, 0, 0)
 #define sys6 sim_sys6
 #define copy_bytes sim_copy
 
