@@ -7,8 +7,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
-// A module with a runtime that is not ready is searched again, at first at once, then up to a second later, also
-// after an hour. One that holds no runtime is not.
+// A module with a runtime that is not ready is searched again: at first at once, and after an hour a second
+// later. A refused module is not.
 func TestSearch(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	var s search
