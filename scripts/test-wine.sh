@@ -12,10 +12,10 @@ scripts/wine.sh prepare
 status=0
 # The simulator's scenarios are the same computation everywhere, and there is no
 # compiler under Wine: not again.
-GOOS=windows GOARCH=amd64 CGO_ENABLED=0 $go test "$@" -timeout 20m -skip '^TestSim|^TestPENames$' -exec "$PWD/scripts/wine.sh exec" \
+GOOS=windows GOARCH=amd64 CGO_ENABLED=0 $go test "$@" -timeout 5m -skip '^TestSim|^TestPENames$' -exec "$PWD/scripts/wine.sh exec" \
 	./pe ./cfi ./context/memory ./unwind/module ./context ./unwind/... ./stack/seed ./stack/snapshot ./stack/merge ./clr ./process/live ./report/wire ./cmd/record/... ./process/program ./cmd/seedwalk/... || status=$?
-GOOS=windows GOARCH=amd64 CGO_ENABLED=1 CC=x86_64-w64-mingw32-gcc $go test "$@" -timeout 20m -exec "$PWD/scripts/wine.sh exec" ./profiler || status=$?
+GOOS=windows GOARCH=amd64 CGO_ENABLED=1 CC=x86_64-w64-mingw32-gcc $go test "$@" -timeout 5m -exec "$PWD/scripts/wine.sh exec" ./profiler || status=$?
 # The tests of Windows runtimes, as a Windows program of their own: the short ones.
-GOOS=windows GOARCH=amd64 CGO_ENABLED=0 $go test "$@" -timeout 20m -run '^TestWindows(NothingToSample|Doctor|CommandFile)$' \
+GOOS=windows GOARCH=amd64 CGO_ENABLED=0 $go test "$@" -timeout 5m -run '^TestWindows(NothingToSample|Doctor|CommandFile)$' \
 	-exec "$PWD/scripts/wine.sh exec" ./profiler/e2e || status=$?
 exit $status
