@@ -108,17 +108,26 @@ func TestTasksOfPrograms(t *testing.T) {
 }
 
 // While the heap is read, each loop of the program begins to await another delay, which the reading of the
-// heap lacks.
+// heap lacks. Right after a collection, memory that a thread has just got may hold no objects yet. The tool
+// then says that chains may be missing, and ends with 1.
 func TestTasksOfBusy(t *testing.T) {
 	need(t, "out", "samples", "Healthy.exe")
 	p, _ := waiting(t, "ready", app(t, "Healthy", "delays")...)
 	const loops, readings = 50, 10
-	found := 0
+	found, lacking := 0, 0
 	for range readings {
-		found += tasksOf(t, p.id).counts()["Task.Delay <- Healthy.Tasks (async lambda) <- Task.Run"]
+		var pending pendingTasks
+		r := seedwalkJSON(t, &pending, "tasks", p.id)
+		if pending.Lost > 0 {
+			lacking++
+		}
+		expect.True(t, r.code == 0 || pending.Lost > 0 || pending.collecting(), "exit code %d\n%s", r.code,
+			r.stderr)
+		found += pending.counts()["Task.Delay <- Healthy.Tasks (async lambda) <- Task.Run"]
 		time.Sleep(100 * time.Millisecond)
 	}
-	expect.True(t, found > readings*loops*3/4, "%d of %d", found, readings*loops)
+	expect.True(t, found > readings*loops*3/4 && lacking <= readings/3, "%d of %d, %d readings lack objects",
+		found, readings*loops, lacking)
 }
 
 // A dump with the heap has the same chains as the process. For a dump without it, the tool prints that the
