@@ -70,8 +70,9 @@ func (t *Table) CommonRow(pc uint64, row *CommonRow) bool {
 // run executes an FDE's program up to the row that contains the address at offset into.
 func (row *CommonRow) run(code []byte, into uint64) bool {
 	var kept [maxCommonDepth]CommonRow
-	depth, at := 0, uint64(0)                         // at: bytes behind the beginning
-	reg, off, words := uint8(7), uint64(8), uint64(0) // off: 16 bits, above those of the offset before
+	depth, at := 0, uint64(0) // at: bytes behind the beginning
+	// off holds the CFA's offset in its low 16 bits, and the offset before that one in the next 16.
+	reg, off, words := uint8(7), uint64(8), uint64(0)
 loop:
 	for i := 0; i < len(code); {
 		op, low := code[i], uint64(code[i]&0x3f)

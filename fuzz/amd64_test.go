@@ -134,8 +134,9 @@ func seedWalkAMD64(f *testing.F) {
 	})
 }
 
-// eachFrames calls add with a CIE and one FDE over the whole module for each program, as a usual function and
-// as a signal frame. cie is the CIE's end, behind its augmentation.
+// eachFrames makes unwind data of each program: a CIE, and one FDE that covers the whole module. It calls
+// add with the data of a usual function, and with those of a signal frame. cie is what follows the CIE's
+// augmentation string.
 func eachFrames(cie []byte, programs [][]byte, add func(frames []byte)) {
 	for _, program := range programs {
 		for _, aug := range []string{"zR\x00", "zRS\x00"} {

@@ -29,7 +29,7 @@ esac
 # What a check or two would like and nothing needs: its absence is no error.
 like=()
 [ "${1:-test}" != test ] || command -v chromium >/dev/null || like+=(chromium)
-[ "${1:-test}" != stepped ] || { command -v clang-19 && command -v lld-link-19; } >/dev/null || like+=(clang-19 lld-19)
+[ "${1:-test}" != stepped ] || { command -v clang-16 && command -v clang-19 && command -v lld-link-19; } >/dev/null || like+=(clang-16 clang-19 lld-19)
 [ "${1:-test}" != test ] || command -v nuget >/dev/null || like+=(nuget)
 [ "${1:-test}" != test ] || [ -x /usr/sbin/debootstrap ] || like+=(debootstrap)
 [ "${1:-test}" != test ] || command -v clang++ >/dev/null || like+=(clang)

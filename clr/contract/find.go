@@ -180,10 +180,10 @@ func (t *Tables) locate(ip uint64) (*located, Reason) {
 	return e, Found
 }
 
-// Unloaded reports whether the runtime has probably freed the code at ip, where a walk has arrived: a code
-// heap contains ip but no method there, or a newer one, an earlier lookup found a collectible section there,
-// the memory is gone, or it still has the call at ip. Memory counts only near the runtime's code, because a
-// damaged stack contains other addresses.
+// Unloaded reports whether the runtime has probably freed the code at ip, where a walk has arrived. One of
+// these shows it: a code heap contains ip, but has no method there or a newer one; an earlier lookup found a
+// collectible section there; or ip is near the runtime's code, in no section, and its memory is gone or
+// still has the call. Elsewhere, memory shows nothing, because a damaged stack contains any addresses.
 func (t *Tables) Unloaded(ip uint64) bool {
 	if !t.MapProven() {
 		return false

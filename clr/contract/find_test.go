@@ -350,7 +350,8 @@ func TestUnloaded(t *testing.T) {
 	}
 }
 
-// A return address in volatile code follows a call. If it does not, the method there is newer than the stack.
+// In code that can be freed, a return address that follows no call is not one of the method that is there
+// now: the method that called has been freed.
 func TestReplacedMethod(t *testing.T) {
 	const ip = mapBase + 0x45
 	for _, c := range []struct {

@@ -98,7 +98,7 @@ func TestLazyImageBounds(t *testing.T) {
 		"empty, high": {[]pe.Section{{RVA: 0xffffffff}}, -1},
 	} {
 		img := n.lazyImage(0, c.sections)
-		expect.True(t, c.size < 0 && img == nil || c.size >= 0 && len(img.b) == c.size, "%s", name)
+		expect.True(t, (img == nil) == (c.size < 0) && (img == nil || len(img.b) == c.size), "%s", name)
 	}
 }
 
@@ -113,8 +113,8 @@ func (c *counted) ReadAt(p []byte, addr uint64) bool {
 	return c.flatMemory.ReadAt(p, addr)
 }
 
-// The methods of an image that is read in parts are those of the complete one. Its code, which is most of it,
-// is not read.
+// The tables of methods are the same whether the image is read in parts or as a whole. Less than half of the
+// image is read.
 func TestLazyImage(t *testing.T) {
 	whole, im, img := precompiledLibrary(t, "System.Private.CoreLib.dll")
 	c := &counted{flatMemory: whole.r.(flatMemory)}
@@ -123,7 +123,7 @@ func TestLazyImage(t *testing.T) {
 	lazy := n.image(0x10000, im.path)
 	must.True(t, lazy.r2r != nil, "not precompiled")
 	t.Logf("read %d of %d bytes for %d methods", c.bytes, len(img), len(lazy.r2r.starts))
-	expect.True(t, c.bytes < len(img)*2/3, "read %d of %d bytes", c.bytes, len(img))
+	expect.True(t, c.bytes < len(img)/2, "read %d of %d bytes", c.bytes, len(img))
 
 	cor, _ := whole.bytes(im.head.at(im.head.cor.rva), corSize)
 	p := &precompiled{begins: lazy.r2r.begins}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"sort"
 
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
 )
 
@@ -84,13 +85,13 @@ func (p *precompiled) methods(r native32, dirs map[uint32]directory) {
 // maxImage bounds the bytes of an image's sections.
 const maxImage = 256 << 20
 
-// lazyImage is a loaded image, whose indices are RVAs. Its blocks are read from the process when they are
-// first needed: the tables of methods refer from section to section, but they use only a small part of the
-// image. Unreadable memory is 0.
+// lazyImage is an image that a process has loaded. A block of it is read from the process when it is first
+// needed: the tables of methods may refer to any section, but they use only a small part of the image.
 type lazyImage struct {
-	b        []byte
+	b        []byte // by RVA; memory that cannot be read is 0
 	read     []bool // by block
-	load     func(b []byte, rva uint32)
+	r        memory.Reader
+	base     uint64
 	sections []pe.Section
 }
 
@@ -106,11 +107,11 @@ func (n *Images) lazyImage(base uint64, sections []pe.Section) *lazyImage {
 	if size > maxImage {
 		return nil
 	}
-	load := func(b []byte, rva uint32) { n.r.ReadAt(b, base+uint64(rva)) }
-	return &lazyImage{make([]byte, size), make([]bool, (size+lazyBlock-1)/lazyBlock), load, sections}
+	return &lazyImage{make([]byte, size), make([]bool, (size+lazyBlock-1)/lazyBlock), n.r, base, sections}
 }
 
-// need reads the blocks that contain the bytes from at on.
+// need makes the given number of bytes at index at ready for use: it reads their blocks, unless they have
+// been read. It does nothing if m is nil.
 func (m *lazyImage) need(at uint32, bytes int) {
 	if m == nil {
 		return
@@ -125,7 +126,7 @@ func (m *lazyImage) need(at uint32, bytes int) {
 			from := max(i*lazyBlock, uint64(s.RVA))
 			to := min((i+1)*lazyBlock, uint64(s.RVA)+uint64(s.VirtualSize))
 			if from < to {
-				m.load(m.b[from:to], uint32(from))
+				m.r.ReadAt(m.b[from:to], m.base+from)
 			}
 		}
 	}

@@ -38,7 +38,7 @@ func (t *Table) Info(rva uint32) (i Info, fault Fault) {
 	return i, fault
 }
 
-// ReadInfo is Info into i.
+// ReadInfo decodes the UNWIND_INFO at rva into i. It allocates nothing.
 func (t *Table) ReadInfo(rva uint32, i *Info) Fault {
 	fault := i.decode(t.Tail(rva, infoMax), t.unix)
 	i.RVA = rva
@@ -55,8 +55,8 @@ func Decode(b []byte, unix bool) (i Info, fault Fault) {
 	return i, fault
 }
 
-// decode is Decode into i. A copy of the structure right after writes to parts of it waits until these are
-// in the cache.
+// decode is Decode into i. If i were returned, it would be copied right after its fields are written, and the
+// copy would wait for these writes.
 func (i *Info) decode(b []byte, unix bool) Fault {
 	*i = Info{Unix: unix}
 	if len(b) < infoHead {

@@ -121,9 +121,12 @@ func TestClientFilters(t *testing.T) {
 			out := filepath.Join(dir, f.name)
 			p := startIn(t, clientEnv(t, library, out),
 				append(forbidding(t, f.calls...), app(t, "Truth", "6")...)...)
-			late := time.AfterFunc(5*time.Second, func() { logLate(t, out, p.id) })
+			select {
+			case <-p.over:
+			case <-time.After(5 * time.Second):
+				logLate(t, out, p.id)
+			}
 			p.truthDone()
-			late.Stop()
 			expect.Equal(t, p.errs.String(), "", "the program's errors")
 			saw := readClient(t, out)
 			t.Log(saw.samples, saw.complete, saw.copies, saw.failed, saw.problem)

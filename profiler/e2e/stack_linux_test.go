@@ -276,8 +276,8 @@ func TestStackOfCollecting(t *testing.T) {
 		inside, workers)
 }
 
-// crashed returns the core that the runtime itself writes of a program that ends in a way. kind is that of
-// DOTNET_DbgMiniDumpType.
+// crashed runs the program Ending, which crashes in the way that mode names, and returns the core that the
+// runtime itself has written of it. kind is the value of DOTNET_DbgMiniDumpType.
 func crashed(t *testing.T, mode, kind string) (core string) {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(runtime9(t), "createdump")); err != nil {

@@ -108,22 +108,24 @@ func recordOther(t *testing.T, pid string) {
 func TestRefusedCalls(t *testing.T) {
 	for _, c := range []struct {
 		name         string
-		target, tool int    // the call that is refused there, -1: none
+		target, tool []int  // the calls that are refused there
 		command      string // record or stack, and its flags
 		code         int
 		says         string
 	}{
-		{"no timers", unix.SYS_TIMER_CREATE, -1, "record --clock timer", 0,
+		{"no timers", []int{unix.SYS_TIMER_CREATE}, nil, "record --clock timer", 0,
 			"threads without a timer: the kernel refused it"},
-		{"no perf events", -1, unix.SYS_PERF_EVENT_OPEN, "record", 0, "clock: random, by the tool"},
-		{"no memfd_create", unix.SYS_MEMFD_CREATE, -1, "record", 0, "clock: "},
-		{"no ptrace", -1, unix.SYS_PTRACE, "stack", 3, "a seccomp filter that allows ptrace"},
-		{"no process_vm_readv", -1, unix.SYS_PROCESS_VM_READV, "stack", 0, "T.Run"},
+		{"no perf events", nil, []int{unix.SYS_PERF_EVENT_OPEN}, "record", 0, "clock: random, by the tool"},
+		{"no memfd_create", []int{unix.SYS_MEMFD_CREATE}, nil, "record", 0, "clock: "},
+		{"no memory files", []int{unix.SYS_MEMFD_CREATE, unix.SYS_FALLOCATE}, nil, "record", 125,
+			"neither in memory nor in /dev/shm"},
+		{"no ptrace", nil, []int{unix.SYS_PTRACE}, "stack", 3, "a seccomp filter that allows ptrace"},
+		{"no process_vm_readv", nil, []int{unix.SYS_PROCESS_VM_READV}, "stack", 0, "T.Run"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			p := attached(t, append(forbidding(t, c.target), app(t, "Truth", "9")...)...)
-			args := slices.Concat(forbidding(t, c.tool), []string{tool(t)}, strings.Fields(c.command))
+			p := attached(t, append(forbidding(t, c.target...), app(t, "Truth", "9")...)...)
+			args := slices.Concat(forbidding(t, c.tool...), []string{tool(t)}, strings.Fields(c.command))
 			if c.command != "stack" {
 				args = append(args, "--duration", "1s", "--output",
 					filepath.Join(tempdir.New(t), "o.folded"), "--pid")

@@ -231,9 +231,10 @@ func (o *opinion) walk(t *testing.T, s *raw.Sample, w *oracleWalk) {
 	}
 }
 
-// explain names the fault of Wine 8 that explains why its step from a frame in m differs from ours, "" if
-// none does. Then the processor's step gives our registers. The faults occur when a thread is stopped in an
-// epilog, never in a caller. Package bench/wineunwind tests each of them.
+// explain is called if Wine's step from a frame in m differs from ours. It returns the name of the known
+// fault of Wine 8 at that place, and "" if there is no such fault or our registers are not those that the
+// processor gets by running the code. The faults occur when a thread is stopped in an epilog, never in a
+// caller. Package bench/wineunwind tests each of them.
 func explain(m *module.Module, exact bool, from, ours *context.AMD64, mem *memory.Window) string {
 	if m == nil || m.PE == nil || !exact {
 		return ""

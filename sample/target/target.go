@@ -61,8 +61,8 @@ func (t *JobTime) Add(d time.Duration) time.Duration {
 	return time.Duration(*t)
 }
 
-// Pause updates the estimate with the duration of a run, and returns how long to wait before the next run:
-// rest times the estimate, at most the given time.
+// Pause updates the estimate with the duration of a run, and returns the pause before the next run: rest
+// times the estimate, and at most the time most.
 func (t *JobTime) Pause(d, rest, most time.Duration) time.Duration { return min(rest*t.Add(d), most) }
 
 func New(pid int, a context.Arch, mem live.Memory, loader *live.Loader) *Process {
@@ -194,8 +194,8 @@ type search struct {
 	refused bool      // no attempt is made again
 }
 
-// The pause after a failed attempt is a twentieth of the time since the first one, and at most a second. So a
-// runtime is found soon after its start, however slow that is.
+// A failed attempt is followed by a pause: a twentieth of the time since the first attempt, and at most a
+// second. A runtime that starts slowly is thus found soon after it is ready.
 const (
 	searchRest = 20
 	maxRest    = time.Second

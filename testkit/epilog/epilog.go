@@ -169,9 +169,9 @@ func (s *Site) Leaves() bool {
 // Ends reports whether a return or a jump out of the function ends the rest.
 func (s *Site) Ends() bool { return s.End == Ret || s.End == RetImm || s.Leaves() }
 
-// WineFault names the fault for which RtlVirtualUnwind of Wine 8.0 does not take the rest for an epilog, ""
-// if it does. Microsoft's "x64 exception handling" and the CLR's unwinder.cpp, which follows Windows, define
-// what an epilog is.
+// WineFault returns the name of the fault that keeps RtlVirtualUnwind of Wine 8.0 from taking the rest for
+// an epilog. It returns "" if Wine is right. Microsoft's "x64 exception handling" and the CLR's
+// unwinder.cpp, which follows Windows, define what an epilog is.
 func (s *Site) WineFault() string {
 	switch {
 	case s.Info.Version != 1 || !s.Ends():
@@ -181,13 +181,13 @@ func (s *Site) WineFault() string {
 		// may return before all of its registers are saved.
 		return "epilog inside the prolog"
 	case s.Leaves():
-		// Only a return ends an epilog for Wine. A jump out of the function does, too: relative, through
-		// memory, or, with REX.W, through a register.
+		// For Wine, only a return ends an epilog. A jump out of the function does too: a relative one, one
+		// through memory, or one through a register with REX.W.
 		return "tail jump"
 	case s.Info.Count == 0:
-		// Wine does not look for epilogs of entries without codes; by its comment Windows has not done so
-		// either since its version 1809. The CLR's unwinder does. Of entries that are not chained it shows in
-		// the handler alone.
+		// Wine does not look for epilogs of entries without codes. Its comment says that Windows has not
+		// done so since version 1809. The CLR's unwinder does. If the entry is not chained, only the handler
+		// differs.
 		return "epilog of an entry without codes"
 	case s.End == Ret && s.BND: // Wine does not know the F2 prefix of a return
 		return "bnd ret"

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/bundle"
@@ -36,7 +37,8 @@ func Command(t testing.TB, names ...string) (path string) {
 	for _, name := range names {
 		var err error
 		if path, err = exec.LookPath(name); err != nil {
-			t.Skipf("SKIPPED-CHECK: no %s; scripts/deps.sh installs most commands", name)
+			t.Skipf("SKIPPED-CHECK: no %s here (%s); scripts/deps.sh has the packages of Debian", name,
+				runtime.GOOS)
 		}
 	}
 	return path

@@ -70,7 +70,7 @@ static int helper(void *launch)
 			sys3(NR_dup3, null, fd, 0);
 	if (null > ENGINE_SOCKET)
 		sys3(NR_close, null, 0, 0);
-	/* EnlargeSlack in sample/alarm would set this slack, and execute the tool a second time. */
+	/* Otherwise the tool sets this slack itself, and executes its file a second time (sample/alarm). */
 	sys3(NR_prctl, SET_TIMER_SLACK, SLACK_NS, 0);
 	sys6(NR_rt_sigprocmask, SET_MASK, P(&none), 0, 8, 0, 0);
 	l->failed = (int32_t)-sys3(NR_execve, P(l->path), P(l->argv), P(environment));
