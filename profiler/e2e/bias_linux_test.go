@@ -38,11 +38,8 @@ const (
 // tool knows it, and after the last destructor of its libraries, which prints its clock.
 const notWatched = 40e6
 
-// On a busy machine a run has few samples: more runs follow until there are enough.
-const (
-	enoughSamples = 100
-	mostRuns      = 8
-)
+// mostRuns bounds the runs that follow until a row has enough samples.
+const mostRuns = 20
 
 // lowCoverage is the part of the process's time below which a run's causes are printed.
 const lowCoverage = 0.9
@@ -224,7 +221,7 @@ func TestBias(t *testing.T) {
 				hogs(t)
 			}
 			row := biasRow{setting: s}
-			for len(row.runs) < *biasRuns || len(row.runs) < mostRuns && row.samples() < enoughSamples {
+			for len(row.runs) < *biasRuns || len(row.runs) < mostRuns && row.samples() < *biasSamples {
 				row.runs = append(row.runs, s.record(t, *biasClock, beside && s.scenario.leaf))
 			}
 			if *biasBeside && s.load == "idle" {
@@ -279,8 +276,12 @@ func TestBiasJudge(t *testing.T) {
 var (
 	biasRows = flag.String("bias-rows", "tick-4,async3,timer10,blocked,fault,steady,leaf-1",
 		"scenarios of TestBias, with commas between; all of them if \"all\"")
-	biasTime  = flag.Duration("bias-time", 5*time.Second, "how long a scenario of TestBias runs")
-	biasRuns  = flag.Int("bias-runs", 1, "how often TestBias runs each row")
+	biasTime = flag.Duration("bias-time", 5*time.Second, "how long a scenario of TestBias runs")
+	biasRuns = flag.Int("bias-runs", 1, "how often TestBias runs each row, at the least")
+
+	// On a busy machine, and at a low rate, a run has few samples.
+	biasSamples = flag.Float64("bias-samples", 100,
+		"TestBias runs a row until it has so many samples, at most 20 times")
 	biasRates = flag.String("bias-rates", "1000", "samples a second, with commas between")
 	biasLoads = flag.String("bias-loads", "idle",
 		"idle, loaded (twice as many hogs as processors), rt (SCHED_RR), with commas between")
