@@ -43,6 +43,42 @@ func TestBoth(t *testing.T) {
 	expect.True(t, n >= 30 && n <= 70, "both: %d hits in 50 ms of user code", n)
 }
 
+// Hits until Stop count if they are read later. Later ones do not, and none of a stay that Remove has ended.
+func TestStop(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	s, err := New(Config{PID: os.Getpid(), Kernel: true, Period: ms, Stack: StackCopy})
+	if errors.Is(err, perfevent.ErrRefused) {
+		t.Skipf("SKIPPED-CHECK: %v", err)
+	}
+	must.Do(t, err)
+	defer s.Close()
+	tid := uint32(unix.Gettid())
+	read := func() (hits int) {
+		s.Read(func(*perfevent.Record) { hits++ })
+		return hits
+	}
+	must.Do(t, s.AddBoth(tid))
+	before := threadTime()
+	early(20 * roundsOf())
+	s.Stop(tid)
+	ran := float64(threadTime()-before) / ms
+	s.Stop(tid)
+	early(40 * roundsOf())
+	hits := float64(read())
+	expect.True(t, hits >= 0.6*ran && hits <= 1.3*ran, "%v hits in %v ms before Stop", hits, ran)
+	totals, ok := s.Remove(tid)
+	counted := float64(totals.Counted) / ms
+	expect.True(t, ok && counted >= 0.7*ran && counted <= 1.1*ran, "%v of %v ms counted until Stop", counted,
+		ran)
+
+	must.Do(t, s.AddBoth(tid))
+	early(10 * roundsOf())
+	s.Remove(tid)
+	must.Do(t, s.AddBoth(tid))
+	expect.Equal(t, read(), 0, "hits of an earlier stay")
+}
+
 // With Wake, a sample makes a ring readable; without, only a ring that is half full.
 func TestWake(t *testing.T) {
 	runtime.LockOSThread()

@@ -5,8 +5,9 @@ type period struct {
 	whole    uint64 // nanoseconds that a hit represents
 	now      uint64 // nanoseconds until the next hit
 	first    bool   // the first period is not over
-	since    uint64 // hits before this time of the records' clock are early: they do not count
-	grid     uint64 // the first period of a clock of Config.Short; 0 = another clock
+	keep     bool   // a first period that is long enough stays: the clock is of Config.Short
+	grid     uint64 // the first period, if it is random; 0 = it is like all others
+	since    uint64 // when the first period ended, by the records' clock
 	start    uint64 // when the current period began
 	atStart  uint64 // the clock's count then
 	fresh    uint64 // hits since then
@@ -50,21 +51,17 @@ func nextPeriod(whole uint64, random func(n uint64) uint64) uint64 {
 // another change.
 func (p *period) hit(time uint64) (counts, renew bool) {
 	if p.grid > 0 && (p.first || time < p.since) {
-		counts = p.onGrid()
-		if counts {
+		if counts = p.onGrid(); counts {
 			p.hits++
 		}
-		return counts, p.first && p.grid < p.whole/fewOnGrid
-	}
-	if time < p.since {
-		return false, false
+		return counts, p.first && (!p.keep || p.grid < p.whole/fewOnGrid)
 	}
 	p.hits++
 	if time < p.start {
 		return true, false
 	}
 	p.fresh++
-	return true, p.first || p.fresh >= renewAfter
+	return true, p.fresh >= renewAfter
 }
 
 // fewOnGrid is how often, at most, the kernel may copy a thread in each whole period. A clock of Config.Short
@@ -79,27 +76,34 @@ func (p *period) onGrid() bool {
 	return ran == 0 || ran/p.whole != (ran-p.grid)/p.whole
 }
 
+// gridHits returns how many hits onGrid accepts up to a count, if the kernel drops none.
+func (p *period) gridHits(counted uint64) uint64 {
+	if counted < p.grid {
+		return 0
+	}
+	return 1 + (counted/p.grid-1)*p.grid/p.whole
+}
+
 // next draws the next period. Each change of the period drops the time since the last hit. So next adds the
 // time that no hit represents to behind, and corrects the period by it. The correction is spread over as many
 // hits as the current period had, at least renewAfter. It is at most a quarter of a whole period.
 func (p *period) next(counted uint64, random func(n uint64) uint64) uint64 {
 	next := int64(nextPeriod(p.whole, random))
-	if p.first {
-		return uint64(next)
-	}
 	ran := counted - min(p.atStart, counted)
 	hits := ran / p.now
+	if p.first && counted >= p.grid { // the first hit represents the time before it
+		ran, hits = counted-p.grid, p.gridHits(counted)-1
+	}
 	p.behind += int64(ran) - int64(hits*p.whole)
 	most := int64(p.whole / 4)
 	return uint64(next - min(max(p.behind/int64(max(hits, renewAfter)), -most), most))
 }
 
-// renewed starts the period next at the given time, when the clock's count was counted. Hits between the end
-// of a first period and this change do not count.
+// renewed starts the period next at the given time, when the clock's count was counted.
 func (p *period) renewed(next, counted, time uint64) {
 	p.expected = p.expectedAt(counted)
 	if p.first {
-		p.since = time
+		p.since, p.expected = time, p.gridHits(counted)
 	}
 	p.first, p.now, p.start, p.atStart, p.fresh = false, next, time, counted, 0
 }

@@ -30,58 +30,80 @@ func TestPeriods(t *testing.T) {
 	expect.True(t, mean >= 990000 && mean <= 1010000, "a mean of %d", mean)
 }
 
-// Of a first period, only the first hit counts. Then the clock gets a new period, and another one after
-// several hits.
-func TestHits(t *testing.T) {
-	p := period{whole: ms, now: ms / 10, first: true}
-	counts, renew := p.hit(5)
-	expect.True(t, counts && renew, "the first hit does not count, or leaves the period as it is")
-	p.renewed(ms, ms/10, 100)
-	counts, _ = p.hit(99)
-	expect.True(t, !counts, "a hit before the new period counts")
-	for i := range renewAfter {
-		counts, renew := p.hit(100 + uint64(i))
-		expect.True(t, counts && renew == (i == renewAfter-1), "hit %d: %v %v", i, counts, renew)
+// In the first period of a clock, one hit in each whole period counts: the first hit after a number of
+// whole periods that follow the first hit. Then the clock gets another period, and again after several
+// hits. A clock of Config.Short keeps a first period that is long enough.
+func TestGrid(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		for _, first := range []uint64{ms / 100, ms / fewOnGrid, ms / 3, ms * 3 / 4, ms} {
+			p := period{whole: ms, now: first, first: true, keep: keep, grid: first}
+			for at := first; at < 100*ms; at += first { // processor time
+				counts, renew := p.hit(at)
+				expect.Equal(t, p.hits, p.gridHits(at), "hits up to a time, with a first period of %d", first)
+				must.True(t, renew == (!keep || first < ms/fewOnGrid) && (counts || at > first),
+					"a new period: %v, or the first hit does not count", renew)
+			}
+			p.renewed(ms, 100*ms, 100*ms)
+			early, _ := p.hit(99 * ms)
+			late, renew := p.hit(101 * ms)
+			expect.True(t, late && !renew && (!early || first > ms/2),
+				"a hit before the new period: %v, after it: %v", early, late)
+			for range renewAfter - 1 {
+				_, renew = p.hit(101 * ms)
+			}
+			expect.True(t, renew, "no new period after %d hits", renewAfter)
+		}
 	}
-	expect.Equal(t, p.hits, 1+renewAfter, "hits")
 }
 
-// A clock of Config.Short counts one hit in each whole period: the first hit after a number of whole periods
-// that follow the first hit. If its first period is very short, it gets another one.
-func TestGrid(t *testing.T) {
-	for _, first := range []uint64{ms / 100, ms / fewOnGrid, ms / 3, ms * 3 / 4, ms} {
-		p := period{whole: ms, now: first, first: true, grid: first}
-		for at := first; at < 100*ms; at += first { // processor time
-			counts, renew := p.hit(at)
-			expect.Equal(t, p.hits, (at-first)/ms+1, "hits up to a time, with a first period of %d", first)
-			must.True(t, renew == (first < ms/fewOnGrid) && (counts || at > first),
-				"a new period: %v, or the first hit does not count", renew)
+// A clock has one hit for each whole period, however late the tool reads the first one.
+func TestFirstPeriodCounts(t *testing.T) {
+	const threads, ends = 4000, 20 * ms
+	draw, hits := random(), 0.
+	for range threads {
+		p := period{whole: ms, first: true}
+		p.grid = firstPeriod(ms, shortestPart, draw)
+		p.now = p.grid
+		read := p.grid + draw(5*ms) // when the tool reads the first hit
+		for at := p.grid; at <= read; at += p.grid {
+			if at == p.grid {
+				p.hit(at)
+				p.renewed(p.next(read, draw), read, read)
+			} else {
+				p.hit(at)
+			}
 		}
-		p.renewed(ms, 100*ms, 100*ms)
-		early, _ := p.hit(99 * ms)
-		late, _ := p.hit(101 * ms)
-		expect.True(t, late && (!early || first > ms/2), "a hit before the new period: %v, after it: %v",
-			early, late)
+		for at := read + p.now; at <= ends; at += p.now {
+			if _, renew := p.hit(at); renew {
+				p.renewed(p.next(at, draw), at, at)
+			}
+		}
+		hits += float64(p.hits)
+	}
+	if per := hits / threads; math.Abs(per-float64(ends)/ms) > 0.1 {
+		t.Errorf("%.2f hits in %d periods", per, ends/ms)
 	}
 }
 
 // Missing hits are time in the kernel, if there are enough of them to tell.
 func TestInKernel(t *testing.T) {
-	user := period{whole: ms, now: ms / 2, first: true}
+	user := period{whole: ms, now: ms / 2, first: true, grid: ms / 2}
 	user.hit(1)
 	user.renewed(ms, ms/2, 2)
 	for range 7 {
 		user.hit(3)
 	}
 	half := user
-	half.renewed(ms*5/4, ms/2+14*ms, 4)                 // 14 periods, 7 hits
-	late := period{whole: ms, now: ms / 2, first: true} // its first hit was read after two more periods
-	late.hit(1)
+	half.renewed(ms*5/4, ms/2+14*ms, 4) // 14 periods, 7 hits
+	late := period{whole: ms, now: ms / 2, first: true, grid: ms / 2}
+	late.hit(1) // read after two more periods
 	late.renewed(ms, 3*ms/2, 2)
+	late.hit(1)
+	late.hit(1)
 	for range 10 {
 		late.hit(3)
 	}
-	never := period{whole: ms, now: ms, first: true}
+	never := period{whole: ms, now: ms, first: true, grid: ms}
 	for _, c := range []struct {
 		name    string
 		p       period
@@ -123,6 +145,7 @@ func share(renew bool, draw func(uint64) uint64) float64 {
 	k := kernel{burst: ms, late: 50000, again: 10000}
 	p := period{whole: ms * 1003 / 1000, first: true}
 	p.now = firstPeriod(p.whole, shortestPart, draw)
+	p.grid = p.now
 	k.due = p.now
 	first := 0
 	const hits = 20000

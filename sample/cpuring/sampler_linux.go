@@ -35,11 +35,21 @@ type clock struct {
 // thread has a clock for each CPU.
 type thread struct {
 	clocks []clock
+	ended  bool   // the clocks are closed; some of their hits may not have been read
+	added  uint64 // when it was added, by the records' clock; older records are of an earlier stay
 	since  uint64 // when its first clocks were enabled, by the records' clock; 0 = without first periods
 	depth  depth
 	both   bool   // user time is sampled though Config.Kernel is set
 	whole  uint64 // Config.Period when it was added
 	before Totals // of the clocks that were closed
+}
+
+// open returns the clocks that are not closed.
+func (t *thread) open() []clock {
+	if t.ended {
+		return nil
+	}
+	return t.clocks
 }
 
 // Sampler samples a process. Read, Ended, Remove, and Used must be called by one goroutine only.
@@ -109,7 +119,7 @@ func (s *Sampler) add(tid uint32, both bool) error {
 	if s.threads[tid] != nil {
 		return nil
 	}
-	t := &thread{both: both, whole: s.cfg.Period}
+	t := &thread{both: both, whole: s.cfg.Period, added: perfevent.Now()}
 	if s.cfg.Short {
 		t.depth = s.depths.take(tid)
 	}
@@ -137,20 +147,18 @@ func (s *Sampler) open(tid uint32, t *thread, first bool) error {
 	if s.cfg.Short {
 		parts = stretchMinPart
 	}
-	t.clocks = slices.Grow(t.clocks, len(s.cpus))
+	t.clocks, t.ended = slices.Grow(t.clocks[:0], len(s.cpus)), false
 	for i, cpu := range s.cpus {
 		a.Period = nextPeriod(t.whole, rand.Uint64N)
 		if first {
 			a.Period = firstPeriod(t.whole, parts, rand.Uint64N)
-			if s.cfg.Short {
-				grid = a.Period
-			}
+			grid = a.Period
 		}
 		e, err := perfevent.OpenClock(int(tid), cpu, a)
 		if err == nil {
 			t.clocks = append(t.clocks,
 				clock{event: e, period: period{whole: t.whole, now: a.Period, first: first,
-					grid: grid}})
+					keep: s.cfg.Short, grid: grid}})
 			a.ExcludeKernel = e.ExcludesKernel()
 			s.userOnly = a.ExcludeKernel
 			err = s.owners[i].Share(e)
@@ -169,9 +177,9 @@ func (s *Sampler) open(tid uint32, t *thread, first bool) error {
 	return nil
 }
 
-// close closes a thread's clocks and adds their counts to before.
+// close closes a thread's clocks, if they are open, and adds their counts to before.
 func (s *Sampler) close(t *thread) {
-	for i := range t.clocks {
+	for i := range t.open() {
 		c := &t.clocks[i]
 		counted, _ := c.event.Count()
 		n := Totals{Counted: counted, Located: c.hits * c.whole}
@@ -182,7 +190,7 @@ func (s *Sampler) close(t *thread) {
 		s.countLost(c)
 		c.event.Close()
 	}
-	t.clocks = nil
+	t.ended = true
 }
 
 // Read passes each hit that counts to take. The record is valid until take returns.
@@ -211,12 +219,12 @@ func (s *Sampler) counts(cpu int, r *perfevent.Record) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.threads[r.TID]
-	if t == nil || cpu >= len(t.clocks) {
+	if t == nil || cpu >= len(t.clocks) || r.Time < t.added {
 		return false
 	}
 	c := &t.clocks[cpu]
 	counts, renew := c.hit(r.Time)
-	if renew {
+	if renew && !t.ended {
 		c.renew()
 	}
 	return counts
@@ -238,7 +246,7 @@ func (s *Sampler) Used(tid uint32, bytes uint64, cut bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.threads[tid]
-	if t == nil || !t.depth.sampled(bytes, cut, s.cfg.Stack) {
+	if t == nil || t.ended || !t.depth.sampled(bytes, cut, s.cfg.Stack) {
 		return
 	}
 	s.close(t)
@@ -250,7 +258,7 @@ func (s *Sampler) CountLost() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.threads {
-		for i := range t.clocks {
+		for i := range t.open() {
 			s.countLost(&t.clocks[i])
 		}
 	}
@@ -268,6 +276,15 @@ func (s *Sampler) Ended() []uint32 {
 
 // FDs returns the number of descriptors for one thread.
 func (s *Sampler) FDs() int { return len(s.cpus) }
+
+// Stop stops sampling a thread. The hits until now count if they are read before Remove.
+func (s *Sampler) Stop(tid uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.threads[tid]; t != nil {
+		s.close(t)
+	}
+}
 
 // Remove stops sampling a thread. It returns what is known of its processor time, false if the thread was not
 // sampled.
@@ -299,7 +316,7 @@ func (s *Sampler) InKernel(tid uint32) (nanos uint64) {
 	if t == nil || !s.userOnly {
 		return 0
 	}
-	for i := range t.clocks {
+	for i := range t.open() {
 		counted, _ := t.clocks[i].event.Count()
 		nanos += t.clocks[i].inKernel(counted)
 	}

@@ -66,6 +66,7 @@ func (e *Engine) armEvent(t *threads.Task) bool {
 		event.Close()
 		return false
 	}
+	e.stopStarted(t.TID)
 	e.kernelTime.Add(t, e.kernelTime.All)
 	if t.Copied = e.kernelTime.All && t.KernelHits; t.Copied != e.kernelTime.All {
 		e.file.ClearClock(t.Slot)

@@ -63,6 +63,14 @@ func (e *Engine) endStartup() {
 	e.startup = nil
 }
 
+// stopStarted ends the startup samples of a thread that gets a clock of the engine's. Walking those of the
+// past can take longer than the program's start, so it is left to the next round.
+func (e *Engine) stopStarted(tid uint32) {
+	if s := e.startup; s != nil && !s.Closed {
+		s.Rings.Stop(tid)
+	}
+}
+
 // leaveStarted reads the last startup samples of a thread whose time the engine accounts for. It removes the
 // thread from the startup rings, so that its time is not accounted for twice.
 func (e *Engine) leaveStarted(tid uint32) {

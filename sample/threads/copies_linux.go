@@ -37,7 +37,9 @@ func (c *Copies) Open(pid int, period int64) {
 	if c.Kernel = c.Rings.Add(uint32(pid)) == nil; !c.Kernel {
 		c.Close()
 		c.Tried = time.Time{}
+		return
 	}
+	c.Rings.Remove(uint32(pid)) // until the engine adds it, others sample it
 }
 
 // OpenRings opens the rings, unless that failed a moment ago.
