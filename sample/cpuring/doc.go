@@ -10,9 +10,9 @@
 // Strategy. Each CPU has one ring. The clocks of all threads on that CPU share it, so locked memory does not
 // grow with the number of threads. The kernel reports new threads at once, and a goroutine opens
 // their clocks. Each clock begins with a random first period: otherwise a thread that ends before one period
-// would never be sampled. Each hit represents one whole period. Hits between the first one and the change of
-// the period are dropped. After several hits, a clock gets another random period near the whole one, so that
-// no program stays in step with its clock.
+// would never be sampled. Each hit that counts represents one whole period. Until the tool has read the first
+// hit, hits may come more often, and one for each whole period counts. After several hits, a clock gets
+// another random period near the whole one, so that no program stays in step with its clock.
 //
 // A clock opens about 100 us after its thread's start. Until then the thread is sampled by inherited copies
 // of its creator's clocks (Newborns).
