@@ -34,6 +34,10 @@ func (r *run) neverConnected() string {
 	if why := r.endedAtOnce(); why != "" {
 		return "no samples: " + why + " before a .NET runtime loaded seedwalk's library"
 	}
+	if pid := r.srv.lastAsked(); pid != 0 {
+		return fmt.Sprintf("no samples: process %d loaded the probe, which did not connect; most likely, the process can create a file neither in memory nor in /dev/shm: %s",
+			pid, options.SharedFileRemedy)
+	}
 	if why := program.LibraryProblem(o.Profiler, runtime.GOOS, runtime.GOARCH); why != "" {
 		return head + o.Profiler + " cannot be a profiler here: " + why
 	}

@@ -61,6 +61,9 @@ func (s *server) sampled(c listen.Stream, pid int) (listen.Stream, error) {
 		return nil, fmt.Errorf("process %d: %w", pid, err)
 	}
 	if fd < 0 {
+		s.mu.Lock()
+		s.asked = pid
+		s.mu.Unlock()
 		s.answer(c, pid)
 		return nil, errAnswered
 	}

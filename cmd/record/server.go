@@ -42,6 +42,7 @@ type server struct {
 	refused    []string
 	notes      []string
 	recordings []*output.Recording
+	asked      int    // the last process whose probe has asked, 0 = none
 	fellBack   string // why the library was loaded instead of the probe, in the first process
 	settling   bool
 	limit      *time.Timer // calls begin; stopped when the recording ends, since it refers to its memory
@@ -160,6 +161,13 @@ func (s *server) lastRefused() string {
 		return ""
 	}
 	return s.refused[len(s.refused)-1]
+}
+
+// lastAsked returns the last process whose probe has been loaded, 0 if there is none.
+func (s *server) lastAsked() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
 }
 
 // notify sends a value to the receiver of a channel with room for one value, if the room is free.

@@ -138,6 +138,18 @@ func TestRefusedCalls(t *testing.T) {
 	}
 }
 
+// The kernel refuses each file that the probe could share with the tool: record and doctor name the remedy.
+func TestNoSharedFile(t *testing.T) {
+	filter := forbidding(t, unix.SYS_MEMFD_CREATE, unix.SYS_FALLOCATE)
+	const remedy = "let the seccomp filter allow memfd_create"
+	file := filepath.Join(tempdir.New(t), "o.folded")
+	r := run(t, time.Minute, nil, slices.Concat([]string{tool(t), "record", "--output", file, "--"}, filter,
+		app(t, "Truth", "1"))...)
+	expect.Contains(t, r.stderr, "loaded the probe, which did not connect", remedy)
+	d := run(t, time.Minute, nil, append(filter, tool(t), "doctor")...)
+	d.ends(t, 1, d.stdout, "BAD   shared file", remedy)
+}
+
 // doctor prints which clock a recording would use.
 func TestDoctorClock(t *testing.T) {
 	forbidden := forbidding(t, unix.SYS_PERF_EVENT_OPEN)

@@ -210,6 +210,9 @@ func (o *Options) checkProfiler() *Refusal {
 	return nil
 }
 
+// SharedFileRemedy describes what to do if the probe cannot create the file that it shares with the tool.
+const SharedFileRemedy = "let the seccomp filter allow memfd_create, or provide a /dev/shm with 8 MB of free space"
+
 // LibraryRemedy describes how to get the library of the snapshot mode, which go install does
 // not build.
 const LibraryRemedy = "build it with make build in a clone of seedwalk, then put it beside this program or name it with --profiler or SEEDWALK_PROFILER"

@@ -12,14 +12,16 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/symbol"
 )
 
 // checks in the order they are shown.
 var checks = []func(*patient) Finding{checkSystem, checkLibrary, checkLoads, checkRuntime, checkNames,
-	checkEnvironment, checkWay, checkClock, checkSignal, checkSocket, checkOutput, checkCommand}
+	checkEnvironment, checkWay, checkClock, checkSignal, checkSocket, checkFile, checkOutput, checkCommand}
 
 const (
 	usualPlaces = "DOTNET_ROOT, dotnet on PATH, /usr/share/dotnet, /usr/lib/dotnet, ~/.dotnet"
@@ -120,6 +122,26 @@ func checkSocket(*patient) Finding {
 	}
 	c.Close()
 	return Finding{name, Good, "in " + os.TempDir(), ""}
+}
+
+// checkFile creates a file as the probe does, which shares it with the tool.
+func checkFile(*patient) Finding {
+	const name, size = "shared file", probe.FileSize + 2<<20 // with the room for reads
+	fd, inMemory := unix.MemfdCreate("seedwalk-doctor", unix.MFD_CLOEXEC)
+	if inMemory == nil {
+		unix.Close(fd)
+		return Finding{name, Good, "in memory", ""}
+	}
+	fd, err := unix.Open("/dev/shm", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err == nil {
+		err = unix.Fallocate(fd, 0, 0, size)
+		unix.Close(fd)
+	}
+	if err == nil {
+		return Finding{name, Good, "in /dev/shm", ""}
+	}
+	return Finding{name, Bad, fmt.Sprintf("neither in memory (memfd_create: %v) nor in /dev/shm (%v)", inMemory, err),
+		options.SharedFileRemedy}
 }
 
 // checkNames looks at whether functions of the runtime will have names: the images that
