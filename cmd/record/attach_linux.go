@@ -60,10 +60,12 @@ func attachable(o *options.Options) *options.Refusal {
 		return r
 	}
 	if _, err := diagnostics.Process(o.PID); err != nil {
-		why := strings.TrimPrefix(err.Error(), where+": ")
-		if e := (*diagnostics.FindError)(nil); errors.As(err, &e) &&
-			(e.Why == diagnostics.Ended || e.Why == diagnostics.Kernel) {
+		why, e := strings.TrimPrefix(err.Error(), where+": "), (*diagnostics.FindError)(nil)
+		switch isFind := errors.As(err, &e); {
+		case isFind && (e.Why == diagnostics.Ended || e.Why == diagnostics.Kernel):
 			return no(why, "it has no stacks")
+		case isFind && e.Why == diagnostics.NoServer && endsNow(o.PID):
+			return endedFirst(where)
 		}
 		return no(why, "record --pid PID --outside needs no diagnostics port, nor does seedwalk stack")
 	}
@@ -71,10 +73,28 @@ func attachable(o *options.Options) *options.Refusal {
 		return no("a signal has stopped it", fmt.Sprintf("kill -CONT %d continues it", o.PID))
 	}
 	if why := target.Refuses(o.PID); why != "" {
+		if endsNow(o.PID) {
+			return endedFirst(where)
+		}
 		return no(why, "start it with seedwalk record -- COMMAND, which can suspend the runtime, or record its native frames with --outside")
 	}
 	reuse(o)
 	return nil
+}
+
+// endsNow reports whether a process has ended or ends within 100 ms. Its port and its memory disappear first.
+func endsNow(pid int) bool {
+	for end := time.Now().Add(100 * time.Millisecond); runs(pid); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
+func endedFirst(where string) *options.Refusal {
+	return options.Refuse(where, "it ended before the probe was loaded",
+		"record it from its start: seedwalk record -- COMMAND")
 }
 
 // threadGroup returns the process that a thread belongs to, or pid itself if that is unknown.
@@ -161,6 +181,9 @@ func (r *run) attach() error {
 	}
 	client, err := diagnostics.Process(r.opt.PID)
 	if err != nil {
+		if endsNow(r.opt.PID) {
+			return endedFirst(fmt.Sprintf("process %d", r.opt.PID))
+		}
 		return options.Refuse("--pid", err.Error(), "try again")
 	}
 	answer, known, err := r.load(client)
@@ -177,9 +200,8 @@ func (r *run) notLoaded(answer diagnostics.HResult, known bool, err error) *opti
 	where := fmt.Sprintf("process %d", r.opt.PID)
 	refused := r.srv.lastRefused()
 	switch {
-	case !runs(r.opt.PID):
-		return options.Refuse(where, "it ended before the probe was loaded",
-			"record it from its start: seedwalk record -- COMMAND")
+	case endsNow(r.opt.PID):
+		return endedFirst(where)
 	case refused != "":
 		return options.Refuse(where, "the probe was loaded, but: "+refused, "try again")
 	case known && answer == diagnostics.Cancelled:

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,6 +72,19 @@ func TestAwaitEnd(t *testing.T) {
 		}
 		await(r)
 		<-r.exited
+		cmd.Wait()
+	}
+}
+
+// The port of a process disappears before the process does. It is not called a process without a port.
+func TestEndsNow(t *testing.T) {
+	for seconds, want := range map[string]string{"0.02": "it ended before the probe was loaded",
+		"60": "it has no diagnostics port"} {
+		cmd := exec.Command("sleep", seconds)
+		must.Do(t, cmd.Start())
+		r := attachable(&options.Options{PID: cmd.Process.Pid})
+		expect.True(t, r != nil && strings.HasPrefix(r.What, want), "sleep %s: %+v", seconds, r)
+		cmd.Process.Kill()
 		cmd.Wait()
 	}
 }
