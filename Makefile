@@ -83,7 +83,7 @@ six: runtime build samples ## record six programs of public packages: how much C
 diff-runs: build samples ## compare 100 pairs of runs of one program: at least 95 do not differ
 	@$(GO) test -count=1 -v -timeout 120m -run 'TestDiffRuns' ./profiler/e2e -diff-pairs 100
 
-figures: ## the shape of the code: imports, floors, circles, folders, packages, lines, duplicates
+figures: ## the shape of the code: layers, import cycles, folders, packages, lines, duplicates
 	@set -o pipefail; $(GO) test -count=1 -v -run 'TestImportEdges|TestFloors|TestExactEdges|TestSizes' ./testkit/arch | sed -n 's/^ *[a-z_]*\.go:[0-9]*: //p'
 
 lint: ## gofmt, go vet, staticcheck, the C compiler at its strictest, and the text of new lines
@@ -161,7 +161,7 @@ worlds: ## 10,000 of the simulator's worlds, by the engine and through the C lib
 	@$(GO) test -count=1 -v -timeout 120m -run 'TestBadSeeds' ./sim/worlds -damaged 4546
 
 # It fails on the clock of old: make bias BIAS="-bias-clock timer-overrun -bias-rows async3 -bias-runs 2".
-bias: runtime build samples ## processor time by method against exact clocks, beside perf and the old clock (three hours; BIAS=flags)
+bias: runtime build samples ## CPU time by method against exact clocks, beside perf and the old clock (three hours; BIAS=flags)
 	@$(GO) test -count=1 -v -timeout 600m -run 'TestBias|TestShort' ./profiler/e2e -bias-total 0.01 -bias-rows all -bias-runs 5 -bias-time 3s -bias-samples 2000 -bias-rates 99,1000 -bias-loads idle,loaded -bias-beside $(BIAS)
 
 demo-gaps: build samples ## 20 recordings of the demo: none has a gap
