@@ -32,7 +32,7 @@ func dial(where string) (conn, error) {
 	}
 	to, err := netip.ParseAddrPort(rest[:i])
 	if err != nil || !to.Addr().Is4() || !to.Addr().IsLoopback() {
-		return 0, fmt.Errorf("%q is no port of this machine", rest[:i])
+		return 0, fmt.Errorf("%q is not a port of this machine", rest[:i])
 	}
 	var data windows.WSAData
 	if err := windows.WSAStartup(0x202, &data); err != nil {

@@ -9,6 +9,6 @@ import (
 
 // main lets go build ./... pass without a C compiler. The library needs one.
 func main() {
-	fmt.Fprintln(os.Stderr, "seedwalk profiler: built without cgo, so it is no library; build it with scripts/library.sh")
+	fmt.Fprintln(os.Stderr, "seedwalk profiler: built without cgo; build it with scripts/library.sh")
 	os.Exit(1)
 }

@@ -41,7 +41,7 @@ func flat(path, link string) []string {
 	return out
 }
 
-// find opens the symbols of an image, nil if there are none. link is the name in its .gnu_debuglink. An image
+// find opens the symbols of an image, or returns nil. link is the name in its .gnu_debuglink. An image
 // without a build ID has none, because a name proves nothing.
 func (f Folders) find(path, id, link string, refused func(Refusal)) *elf.File {
 	if !isBuildID(id) {

@@ -92,7 +92,7 @@ func peSize(f *pe.File) Cover {
 	}
 }
 
-// loadPE reads the names of a Windows image, false if there are none.
+// loadPE reads the names of a Windows image. It returns false without any.
 func (r *Resolver) loadPE(im *image, path, id string) bool {
 	f := r.openPE(path, id)
 	name := pdbName(f, path)

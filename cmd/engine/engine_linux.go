@@ -41,12 +41,12 @@ func client() (*net.UnixConn, error) {
 	defer f.Close()
 	c, err := net.FileConn(f)
 	if err != nil {
-		return nil, fmt.Errorf("descriptor %d is no socket; %s", socket, onlyClients)
+		return nil, fmt.Errorf("descriptor %d is not a socket; %s", socket, onlyClients)
 	}
 	u, ok := c.(*net.UnixConn)
 	if !ok {
 		c.Close()
-		return nil, fmt.Errorf("descriptor %d is no unix socket", socket)
+		return nil, fmt.Errorf("descriptor %d is not a unix socket", socket)
 	}
 	return u, nil
 }

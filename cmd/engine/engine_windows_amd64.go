@@ -30,7 +30,7 @@ func client() (pipes, error) {
 	for _, f := range []*os.File{os.Stdin, os.Stdout} {
 		kind, err := windows.GetFileType(windows.Handle(f.Fd()))
 		if err != nil || kind != windows.FILE_TYPE_PIPE {
-			return pipes{}, errors.New("its input and output are no pipes; " + onlyClients)
+			return pipes{}, errors.New("its input and output are not pipes; " + onlyClients)
 		}
 	}
 	return pipes{os.Stdin, os.Stdout}, nil

@@ -54,7 +54,7 @@ func attachable(o *options.Options) *options.Refusal {
 		return r
 	}
 	if err := paused.Foreign(o.PID); err != nil {
-		return no("it is of another architecture", "record it with a seedwalk for that machine")
+		return no("it is for another architecture", "use a seedwalk for that architecture")
 	}
 	if r := enter(o, no); r != nil {
 		return r
@@ -67,7 +67,7 @@ func attachable(o *options.Options) *options.Refusal {
 		case isFind && e.Why == diagnostics.NoServer && endsNow(o.PID):
 			return endedFirst(where)
 		}
-		return no(why, "record --pid PID --outside needs no diagnostics port, nor does seedwalk stack")
+		return no(why, "use record --pid PID --outside or seedwalk stack, which need no diagnostics port")
 	}
 	if diagnostics.IsStopped(o.PID) {
 		return no("a signal has stopped it", fmt.Sprintf("kill -CONT %d continues it", o.PID))
@@ -117,7 +117,7 @@ func enter(o *options.Options, no func(what, remedy string) *options.Refusal) *o
 	fd, err := unix.Open(root+"/tmp", unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err == unix.ENOTDIR || err == unix.ELOOP {
 		return no("it is in a container or a chroot whose /tmp is a link",
-			"run seedwalk in there, or use seedwalk stack, which needs nothing of it")
+			"run seedwalk in there, or use seedwalk stack, which needs no /tmp")
 	}
 	dir := ""
 	if err == nil {
@@ -126,7 +126,7 @@ func enter(o *options.Options, no func(what, remedy string) *options.Refusal) *o
 	}
 	if err != nil {
 		return no("it is in a container or a chroot whose /tmp cannot be written: "+options.Reason(err),
-			"run seedwalk in there or as root, or use seedwalk stack, which needs nothing of it")
+			"run seedwalk in there or as root, or use seedwalk stack, which needs no /tmp")
 	}
 	os.Remove(dir)
 	return nil
@@ -207,7 +207,7 @@ func (r *run) notLoaded(answer diagnostics.HResult, known bool, err error) *opti
 	case known && answer == diagnostics.Cancelled:
 		return options.Refuse(where,
 			"the probe was loaded and did not connect: another seedwalk records the process, one of another version has recorded it, or the process can create a file neither in memory nor in /dev/shm",
-			"wait for the other to end, restart the process, or let its seccomp filter allow memfd_create")
+			"wait until that recording ends, restart the process, or allow memfd_create in its seccomp filter")
 	case known && answer == diagnostics.AlreadyActive:
 		return options.Refuse(where, "another profiler is loaded in it",
 			"use seedwalk stack, which needs no profiler")
@@ -345,7 +345,7 @@ func serveUser(o *options.Options, no func(what, remedy string) *options.Refusal
 	user, ok := userOf(o.PID)
 	switch {
 	case !ok:
-		return no("there is no such process", "look for its number with ps or seedwalk doctor")
+		return no("there is no such process", "find its PID with ps")
 	case user == os.Geteuid():
 		return nil
 	case os.Geteuid() != 0:

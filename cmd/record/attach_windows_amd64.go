@@ -22,15 +22,15 @@ func attachable(o *options.Options) *options.Refusal {
 	}
 	if o.Outside {
 		return options.Refuse("--outside", "native programs are recorded on Linux only",
-			"leave it out: on Windows nothing is put into a process of .NET 10 either")
+			"leave it out to record .NET 10: on Windows nothing is put into the process anyway")
 	}
 	if o.PID == os.Getpid() {
-		return no("it is this one", "name another")
+		return no("it is seedwalk itself", "choose another process")
 	}
 	p, err := suspended.OpenProspect(o.PID)
 	switch {
 	case errors.Is(err, windows.ERROR_INVALID_PARAMETER):
-		return no("there is no such process", "look for its number with tasklist or the task manager")
+		return no("there is no such process", "find its PID with tasklist or the task manager")
 	case errors.Is(err, windows.ERROR_ACCESS_DENIED):
 		return no("it may not be read",
 			"run seedwalk as its user, or from a prompt that was started as administrator")
@@ -40,11 +40,11 @@ func attachable(o *options.Options) *options.Refusal {
 	defer p.Close()
 	switch state, why := judge(p); {
 	case p.Ended():
-		return no("it has ended", "nothing can be seen of it any more")
+		return no("it has ended", "an ended process has no stacks")
 	case state == suspended.Refused:
 		return no(why, startIt)
 	case state == suspended.NoRuntime:
-		return no("no runtime of .NET is in it, or not yet", startIt)
+		return no("it has not loaded a .NET runtime", startIt)
 	}
 	return nil
 }

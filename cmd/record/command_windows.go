@@ -22,9 +22,9 @@ var endings = map[uint32]string{
 	0xc000013a: "Ctrl-C",
 	0xc0000142: "a DLL could not be started",
 	0xc0000374: "a damaged heap",
-	0xc0000409: "a check of its own that failed",
+	0xc0000409: "a failed check in its own code",
 	0xe0434352: "an unhandled .NET exception",
-	0x80131506: "the CLR, which found itself damaged",
+	0x80131506: "the CLR, which found its own data damaged",
 	0x8013135e: "the CLR: a profiler asked for the stack of a thread that had ended",
 }
 
@@ -45,19 +45,19 @@ func exitNote(code int) string {
 func (r *run) endedAtOnce() string { return "" }
 
 // startRemedy reports what to do about a command that could not be started. what is the reason in better
-// words than the system's, "" if there are none.
+// words than the system's, or "".
 func startRemedy(command []string, err error) (what, remedy string) {
 	switch {
 	case errors.Is(err, windows.ERROR_ELEVATION_REQUIRED):
-		return "it wants the rights of an administrator",
+		return "it needs administrator rights",
 			"record from a prompt that was started as administrator"
 	case errors.Is(err, windows.ERROR_BAD_EXE_FORMAT),
 		errors.Is(err, windows.ERROR_EXE_MACHINE_TYPE_MISMATCH):
-		return "it is no program that this Windows can run", "check that it is a program for this machine"
+		return "this Windows cannot run it", "check that it is a program for this machine"
 	}
 	if needsStarter(command[0]) {
-		return "its name does not end as a program's does",
-			"name the program that starts this file (endings of programs stand in PATHEXT)"
+		return "its file extension is not that of a program",
+			"name the program that opens this file (PATHEXT lists the extensions of programs)"
 	}
 	return "", "check that it is a program"
 }

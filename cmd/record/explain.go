@@ -43,7 +43,7 @@ func (r *run) neverConnected() string {
 	}
 	if other := options.OtherProfiler(o.Env); other != "" {
 		return head + "the most likely reason: " + other +
-			" is set, and a runtime before .NET 6 loads one profiler only; unset it for this command"
+			" is set, and a runtime before .NET 6 loads only one profiler; unset it for this command"
 	}
 	return head + "likely reasons: the command starts no .NET process, its runtime is older than " +
 		program.Least(runtime.GOOS) + ", " +
@@ -65,7 +65,7 @@ func (r *run) publish(p *export.Profile, written []options.Written) {
 			r.opt.Say(fmt.Sprintf("cannot write %s: %s; the result is in %s", w.Output.Path,
 				options.Reason(w.Err), w.Path))
 		} else {
-			r.opt.Say(fmt.Sprintf("cannot write %s: %s; nor anywhere else: the result is lost",
+			r.opt.Say(fmt.Sprintf("cannot write %s or any other file: %s; the result is lost",
 				w.Output.Path, options.Reason(w.Err)))
 		}
 	}
@@ -92,7 +92,7 @@ func (r *run) empty() string {
 		if why := r.unseenWaits(); why != "" {
 			return why
 		}
-		return fmt.Sprintf("no events: none of what --events %s asked for happened while the process was recorded", r.opt.Events)
+		return fmt.Sprintf("no events: nothing that --events %s records happened during the recording", r.opt.Events)
 	}
 	for _, p := range r.srv.all() {
 		p.Mu.RLock()

@@ -77,7 +77,7 @@ const fileMapRead = 4 // FILE_MAP_READ of memoryapi.h
 
 var openFileMapping = windows.NewLazySystemDLL("kernel32.dll").NewProc("OpenFileMappingW")
 
-// heldOf maps the section of a process, nil if there is none.
+// heldOf maps the section of a process. It returns nil without one.
 func heldOf(where string, pid int) *held {
 	name, err := windows.UTF16PtrFromString(fmt.Sprintf(`Local\seedwalk-held-%d-%s`, pid,
 		where[strings.LastIndexByte(where, ':')+1:]))

@@ -24,7 +24,7 @@ func (r *run) join() error {
 	if cfg.Events != 0 || r.opt.Raw != "" || r.opt.Clock != "" && r.opt.Clock != sampler.ClockAuto {
 		c.Close()
 		return options.Refuse(fmt.Sprintf("process %d", r.opt.PID),
-			fmt.Sprintf("another recording of it is running (process %d), and gives CPU and wall samples only", tool),
+			fmt.Sprintf("another recording of it is running (process %d), which shares only CPU and wall samples", tool),
 			"wait for the other to end, or leave out --events, --clock, and --raw")
 	}
 	if part.Set() {

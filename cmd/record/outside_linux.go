@@ -80,17 +80,17 @@ func (s *server) answer(c listen.Stream, pid int) {
 		return
 	}
 	if onMusl(pid) {
-		s.note(fmt.Sprintf("process %d (%s) cannot be sampled: %s, and its C library, musl, cannot load the library that suspends the runtime", pid, listen.ProcessName(pid), why))
+		s.note(fmt.Sprintf("process %d (%s) cannot be sampled: %s, and musl cannot load the library that --mode snapshot needs", pid, listen.ProcessName(pid), why))
 		return
 	}
 	if _, err := os.Stat(s.instead); err != nil {
-		s.note(fmt.Sprintf("process %d (%s) cannot be sampled: %s, and %s, which suspends the runtime, is not there; %s", pid, listen.ProcessName(pid), why, options.LibraryName, options.LibraryRemedy))
+		s.note(fmt.Sprintf("process %d (%s) cannot be sampled: %s, and %s, which --mode snapshot needs, is missing; %s", pid, listen.ProcessName(pid), why, options.LibraryName, options.LibraryRemedy))
 		return
 	}
 	if s.outside.Events != 0 {
-		s.note(fmt.Sprintf("process %d (%s): its waits, locks, allocations and exceptions are not recorded, since %s", pid, listen.ProcessName(pid), why))
+		s.note(fmt.Sprintf("process %d (%s): its waits, locks, allocations, and exceptions are not recorded: %s", pid, listen.ProcessName(pid), why))
 	}
-	s.note(fmt.Sprintf("process %d (%s): snapshot, since %s: the runtime is suspended for each sample%s", pid,
+	s.note(fmt.Sprintf("process %d (%s): --mode snapshot, because %s: the runtime is suspended for each sample%s", pid,
 		listen.ProcessName(pid), why, options.Bias))
 	s.mu.Lock()
 	s.fellBack = why

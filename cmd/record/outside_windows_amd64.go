@@ -14,7 +14,7 @@ import (
 // sampled refuses a connection: on Windows, no recorded process connects.
 func (s *server) sampled(c listen.Stream, _ int) (listen.Stream, error) {
 	c.Close()
-	return nil, fmt.Errorf("a profiler connected, and processes are recorded from outside")
+	return nil, fmt.Errorf("a profiler connected, although processes are sampled from outside")
 }
 
 // followEvery is how often processes are looked for.
@@ -78,7 +78,7 @@ func (s *server) consider(pid int, p *prospect) {
 			s.refuse(err.Error())
 		}
 	case suspended.Refused:
-		s.note(fmt.Sprintf("process %d (%s) is not sampled: %s; --mode snapshot is for it", pid,
+		s.note(fmt.Sprintf("process %d (%s) is not sampled: %s; use --mode snapshot", pid,
 			listen.ProcessName(pid), why))
 	default:
 		return

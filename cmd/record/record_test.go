@@ -257,7 +257,7 @@ func TestNoEvents(t *testing.T) {
 	p := inflow.New(7, "app")
 	r := &run{opt: &options.Options{Events: "locks"}, srv: &server{processes: []*inflow.Process{p}}}
 	got := r.empty()
-	expect.True(t, strings.HasPrefix(got, "no events: none of what --events locks asked for"), "%q", got)
+	expect.True(t, strings.HasPrefix(got, "no events: nothing that --events locks records"), "%q", got)
 	p.Receive(&wire.Event{Kind: wire.EventWait})
 	expect.Equal(t, r.empty(), "", "with an event")
 }

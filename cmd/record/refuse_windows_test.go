@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-const notExecutable = "its name does not end as a program's does; name the program that starts this file"
+const notExecutable = "its file extension is not that of a program; name the program that opens this file"
 
 func TestStartRemedy(t *testing.T) {
 	for _, c := range []struct {

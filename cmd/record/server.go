@@ -182,11 +182,11 @@ func notify(c chan struct{}) {
 // order, so a later call may be for an earlier moment.
 func (s *server) begin(at time.Time) {
 	for {
-		was := s.began.Load()
-		if was != 0 && was <= at.UnixNano() {
+		prev := s.began.Load()
+		if prev != 0 && prev <= at.UnixNano() {
 			return
 		}
-		if s.began.CompareAndSwap(was, at.UnixNano()) {
+		if s.began.CompareAndSwap(prev, at.UnixNano()) {
 			break
 		}
 	}

@@ -29,8 +29,8 @@ const agentHelp = `Usage: seedwalk agent [flags] --all
        seedwalk agent [flags] --pid PID | --command RE | --cgroup RE | --user NAME
 
 Records .NET processes at a low rate until it is stopped, as they come and go (Linux, .NET 8 and
-later). Each process gets one recording for each interval. --pid adds processes to those that
-meet all the other rules.
+later). Each process gets one recording for each interval. A process must meet all of --command,
+--cgroup, and --user; --pid adds others.
 
   --all              record every .NET process
   --pid PID          record this process; repeat it or separate with commas
@@ -45,11 +45,11 @@ meet all the other rules.
                      otlp+grpc://HOST:PORT to an OpenTelemetry collector (https, otlp+https, otlp+grpcs)
   --push-token FILE  file with the bearer token of the backend
   --spool-mb N       room for profiles that wait for the backend, above 0 (default 256)
-  --cpu PERCENT      the agent's budget, in percent of a core, at most 100 for each core. To keep it,
+  --cpu PERCENT      the agent's budget, in percent of one CPU, at most 100 for each CPU. To keep it,
                      the agent lowers the rate, and pauses if that is not enough (default 5)
   --memory-mb N      the agent pauses while it uses more memory (default 512)
-  --listen ADDR      serve /healthz and /metrics there; "" for nowhere (default localhost:7019);
-                     an address that other machines reach needs --token
+  --listen ADDR      serve /targets, /healthz, and /metrics there (default localhost:7019); ""
+                     turns them off; an address that other machines reach needs --token
   --token FILE       file with the bearer token that requests need, at least 16 characters
 
 Examples:
@@ -122,18 +122,18 @@ func (f *agentFlags) check(args []string) error {
 	case !(f.folderMB >= 0 && f.folderMB <= most && f.spoolMB > 0 && f.spoolMB <= most):
 		return fmt.Errorf("--folder-mb must be 0 to %d megabytes, and --spool-mb above 0 and at most that", most)
 	case !(f.cpu > 0 && f.cpu <= cores):
-		return fmt.Errorf("--cpu must be above 0, and at most %g: percent of a core, and this machine has %d",
+		return fmt.Errorf("--cpu must be above 0 and at most %g: percent of one CPU, and this machine has %d",
 			cores, runtime.NumCPU())
 	case !(f.memoryMB >= 64 && f.memoryMB <= most):
 		return fmt.Errorf("--memory-mb must be 64 to %d", most)
 	case c.FolderBytes == 0 && c.Push == "":
-		return errors.New("--folder-mb 0 keeps nothing, and there is no --push")
+		return errors.New("--folder-mb 0 keeps no recordings: add --push")
 	}
 	if err := continuous.CheckPush(c.Push); c.Push != "" && err != nil {
 		return err
 	}
 	if f.listen != "" && f.token == "" && !continuous.IsLocal(f.listen) {
-		return fmt.Errorf("--listen %s can be reached from other machines or is no address: add --token FILE, or listen on localhost:PORT", f.listen)
+		return fmt.Errorf("--listen %s is not a local address: add --token FILE, or listen on localhost:PORT", f.listen)
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (f *agentFlags) rules() (err error) {
 	for _, text := range f.pids {
 		pid, err := strconv.Atoi(text)
 		if err != nil || pid <= 0 {
-			return fmt.Errorf("--pid %s is not the number of a process", text)
+			return fmt.Errorf("--pid %s: not a process ID", text)
 		}
 		if p, err := os.FindProcess(pid); err != nil ||
 			errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone) {
@@ -168,7 +168,7 @@ func (f *agentFlags) rules() (err error) {
 		}
 	}
 	if !r.Set() {
-		return errors.New("no rule; add --all, or choose processes with --pid, --command, --cgroup, or --user")
+		return errors.New("no processes are chosen; add --all, or choose with --pid, --command, --cgroup, or --user")
 	}
 	return nil
 }

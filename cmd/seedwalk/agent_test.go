@@ -33,14 +33,14 @@ func TestAgentFlags(t *testing.T) {
 		"--spool-mb above 0":       func(f *agentFlags) { f.spoolMB = 0 },
 		"1 to 65535":               func(f *agentFlags) { f.cfg.Push = "http://localhost:99999" },
 		"--memory-mb":              func(f *agentFlags) { f.memoryMB = 1 },
-		"keeps nothing":            func(f *agentFlags) { f.folderMB = 0 },
+		"keeps no recordings":      func(f *agentFlags) { f.folderMB = 0 },
 		"--push must":              func(f *agentFlags) { f.cfg.Push = "localhost:4040" },
 		"add --token FILE":         func(f *agentFlags) { f.listen = ":7019" },
 		"--pid x":                  func(f *agentFlags) { f.pids = cli.List{"x"} },
 		"--command: error parsing": func(f *agentFlags) { f.command = "(" },
 		"--cgroup: error parsing":  func(f *agentFlags) { f.cgroup = "[" },
 		"no such user":             func(f *agentFlags) { f.user = "nobody like this" },
-		"no rule":                  func(f *agentFlags) { f.cfg.Rules.All = false },
+		"no processes are chosen":  func(f *agentFlags) { f.cfg.Rules.All = false },
 	} {
 		f := good()
 		change(&f)

@@ -22,7 +22,7 @@ number of samples, by how much all functions of the two recordings scatter, and 
 functions compared.
 
 Times of the second recording are divided by the scale: how much longer most functions took. So a
-slower machine is no difference, and one slower function does not make the others look faster.
+slower machine makes no difference, and one slower function does not make the others look faster.
 
   --since D, --until D, --thread NAME|TID, --focus REGEXP, --metric NAME, --symbols DIR|URL
                      as in seedwalk report, for both recordings
@@ -40,7 +40,7 @@ Examples:
   seedwalk diff before.swrec after.swrec -o diff.html
 
 Exit code: 0 no difference beyond noise, 1 there are differences, 2 wrong usage, 3 a file is
-damaged or has no end (what could be read is compared), cannot be read, or is no recording.
+damaged or has no end (what could be read is compared), cannot be read, or is not a recording.
 `
 
 // diffFlags are the flags of diff.

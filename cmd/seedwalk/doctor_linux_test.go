@@ -36,6 +36,6 @@ func TestDoctorNames(t *testing.T) {
 	os.Rename(filepath.Join(dir, "app.dbg"), filepath.Join(dir, "elsewhere"))
 	m, _ := findings(t, "--", filepath.Join(dir, "app"))
 	f := m["names"]
-	expect.True(t, f.Status == doctor.Note && strings.Contains(f.Detail, "app has no names of its own") &&
+	expect.True(t, f.Status == doctor.Note && strings.Contains(f.Detail, "app has no symbols") &&
 		strings.Contains(f.Remedy, "app.dbg"), "%+v", f)
 }

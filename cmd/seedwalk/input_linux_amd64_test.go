@@ -94,16 +94,16 @@ func TestProcessesThatCannotBe(t *testing.T) {
 		pid           func(t *testing.T) string
 		stack, record string // parts of the output; "" = it works
 	}{
-		{"gone", func(*testing.T) string { return "4194303" }, "no process 4194303: look for its number",
-			"no such process; look for its number"},
+		{"gone", func(*testing.T) string { return "4194303" }, "no process 4194303: find its PID",
+			"no such process; find its PID"},
 		{"of another architecture", func(t *testing.T) string {
 			exe := filepath.Join(t.TempDir(), "pausing")
 			must.Do(t, os.WriteFile(exe, pausing(machine386), 0o755))
 			return waiting(t, nil, exe)
-		}, "of another architecture (x86 (32-bit)): seedwalk of that machine is needed",
-			"of another architecture; record it with a seedwalk for that machine"},
+		}, "for another architecture (x86 (32-bit)): use a seedwalk for that architecture",
+			"for another architecture; use a seedwalk for that architecture"},
 		{"not .NET", func(t *testing.T) string { return waiting(t, nil, "sleep", "60") }, "",
-			"no diagnostics port: it is no .NET process"},
+			"no diagnostics port: it is not a .NET process"},
 		{"a container without a /tmp", func(t *testing.T) string {
 			return rooted(t, syscall.CLONE_NEWNS, func(string) {})
 		}, "", "a container or a chroot whose /tmp cannot be written: no such file or directory; run seedwalk in there or as root, or use seedwalk stack"},
@@ -188,7 +188,7 @@ func TestCoresThatCannotBe(t *testing.T) {
 		{"whole", func(b []byte) []byte { return b }, nil, "", 0, "waits"},
 		{"empty", func([]byte) []byte { return nil }, nil, "it is empty; name a core", 3, ""},
 		{"text", func([]byte) []byte { return make([]byte, 100) }, nil,
-			"it is no ELF file; name a core", 3, ""},
+			"it is not an ELF file; name a core", 3, ""},
 		{"a program", at(16, 3), nil, "type 3, and a core has type 4; name a core", 3, ""},
 		{"of another architecture", at(18, machineARM32), nil,
 			"ELF machine 40; x86-64 (62) and ARM64 (183) are read; use a debugger for that machine", 3, ""},
@@ -196,14 +196,14 @@ func TestCoresThatCannotBe(t *testing.T) {
 		{"truncated before the notes", func(b []byte) []byte { return b[:len(b)*3/4] }, nil,
 			"no thread's registers", 3, ""},
 		{"truncated in the memory", farMemory, nil,
-			"the file has 0, and 2 pieces more; the rest is shown; write the core again, with enough room",
+			", and 2 pieces more; the rest is shown; write the core again, with enough room",
 			1, "libc.so"},
 		{"of a program of another build", func(b []byte) []byte { return b }, func() {
 			os.Remove(exe)
 			os.WriteFile(exe, another, 0o755)
 		}, "is of another build (", 1, "libc.so"},
 		{"of a program that is gone", func(b []byte) []byte { return b }, func() { os.Remove(exe) },
-			"the file is not here, and the core does not have its code; give its folder with --modules",
+			"the file is missing, and the core lacks its code; name its folder with --modules",
 			1, "libc.so"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

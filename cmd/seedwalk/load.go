@@ -27,7 +27,7 @@ func isTraceName(path string) bool {
 	return strings.HasSuffix(name, ".nettrace") || strings.HasSuffix(name, ".netperf")
 }
 
-// loadProfile reads a recording, or traces of one process, and builds the profile, nil if there is none.
+// loadProfile builds the profile of a recording, or of traces of one process. It returns nil if that fails.
 // Problems are passed to say. metric is what the user wants to see, "" = samples. symbols are folders with
 // symbol files.
 func loadProfile(paths []string, metric string, symbols cli.SymbolList,
@@ -43,7 +43,7 @@ func loadProfile(paths []string, metric string, symbols cli.SymbolList,
 		in := bufio.NewReaderSize(file, 1<<16)
 		if !trace.IsTrace(in) {
 			if i > 0 || len(paths) > 1 {
-				fmt.Fprintf(say, "seedwalk: %s is no trace: several files must be traces of one process\n", path)
+				fmt.Fprintf(say, "seedwalk: %s is not a trace: several files must be traces of one process\n", path)
 				return nil, cli.ExitUnreadable
 			}
 			return loadRecording(path, in, symbols, say)
@@ -93,7 +93,7 @@ func buildTrace(t *trace.Trace, path, metric string, code int, say io.Writer) (*
 	return p, code
 }
 
-// loadRecording reads a recording and builds its profile, nil if there is none.
+// loadRecording builds the profile of a recording. It returns nil if that fails.
 func loadRecording(path string, in io.Reader, symbols cli.SymbolList, say io.Writer) (*export.Profile, int) {
 	r, err := recording.Read(in)
 	if errors.Is(err, recording.ErrFormat) {

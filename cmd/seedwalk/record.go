@@ -40,9 +40,9 @@ end, or for --duration. Otherwise they are recorded until the command ends, and 
                      to its safe points; more than 32 threads take turns
   --clock NAME       when a running thread is sampled (Linux, --mode probe):
                      perf: perf events with high-resolution timers
-                     random: random moments of seedwalk itself, where perf events are forbidden;
-                     it misses parts of bursts shorter than half a millisecond
-                     timer: CPU timers, which miss work that is bound to the kernel's tick
+                     random: at random moments, where perf events are forbidden; misses parts of
+                     bursts shorter than half a millisecond
+                     timer: by CPU timers, which miss work in step with the kernel's tick
                      auto: perf where the kernel permits it, else random (default)
   --events NAMES     what to record, separated by commas (default cpu,wall):
                      cpu: where CPU time goes; wall: where threads are

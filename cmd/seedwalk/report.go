@@ -28,16 +28,16 @@ looked up again in the images and debug files of this machine, by build ID.
 
 It also reads traces of .NET's own tools (.nettrace, also with gzip): samples, allocations,
 exceptions, locks, waits, GC pauses, compiled methods, and other events. Traces have managed frames
-only. Several traces of one process are one report: a short one names the methods of a long one.
-- is the standard input.
+only. Several traces of one process give one report: a short one can name the methods of a long
+one. The FILE - is the standard input.
 
 Without --output it prints the summary and the functions with most CPU time.
 
   --output FILE      write this file instead; repeat it or separate with commas; the ending of the
                      name chooses the format; - is the standard output
   --format NAME      format, where the ending does not say it
-  --since D          leave out what was before D of the recording, such as 2s or 1m30s
-  --until D          leave out what was after D
+  --since D          only what happened later than D after the start, such as 2s or 1m30s
+  --until D          only what happened earlier than D after the start
   --thread NAME|TID  only threads with this ID, or with this text in their name
   --focus REGEXP     only stacks with a function whose name matches
   --metric NAME      what to show first: cpu, wall, samples, or waits, wait, locks, lock,
@@ -95,7 +95,7 @@ func (v *viewFlags) check() (err error) {
 	}
 	if v.focus != "" {
 		if s.Focus, err = regexp.Compile(v.focus); err != nil {
-			return fmt.Errorf("--focus is no regular expression: %w", err)
+			return fmt.Errorf("--focus is not a regular expression: %w", err)
 		}
 	}
 	return nil

@@ -52,7 +52,7 @@ func TestSimWrongUse(t *testing.T) {
 	refused(t, []wrongUse{
 		{"unknown scenario", []string{"sim", "--scenario", "hep"}, 2,
 			`no scenario is called "hep"; seedwalk sim lists them`},
-		{"name without its flag", []string{"sim", "heap"}, 2, "named with --scenario"},
+		{"name without its flag", []string{"sim", "heap"}, 2, "name a scenario with --scenario"},
 		{"run of nothing", []string{"sim", "--run", "3"}, 2, "--run needs a --scenario"},
 		{"run and explore", []string{"sim", "--scenario", "heap", "--run", "3", "--explore"}, 2,
 			"choose one"},
@@ -62,7 +62,7 @@ func TestSimWrongUse(t *testing.T) {
 		{"preemptions", []string{"sim", "--scenario", "heap", "--preemptions", "-3"}, 2, `nor "all"`},
 		{"workers", []string{"sim", "--scenario", "heap", "--workers", "0"}, 2, "at least 1"},
 		{"architecture", []string{"sim", "--scenario", "heap", "--arch", "mips"}, 2, "amd64 or arm64"},
-		{"docs and more", []string{"sim", "--docs", "x", "--json"}, 2, "no other option"},
+		{"docs and more", []string{"sim", "--docs", "x", "--json"}, 2, "cannot be combined"},
 	})
 }
 
@@ -184,10 +184,10 @@ func TestRulesWrongUse(t *testing.T) {
 	refused(t, []wrongUse{
 		{"a letter wrong", []string{"rules", "GetTreadInfo"}, 1, "did you mean GetThreadInfo?"},
 		{"a rule nearly", []string{"rules", "tread-destroyed"}, 1, "did you mean thread-destroyed?"},
-		{"an unknown HRESULT", []string{"rules", "80139999"}, 1, `nothing is called "80139999"`},
+		{"an unknown HRESULT", []string{"rules", "80139999"}, 1, `no rule named "80139999"`},
 		{"nothing near", []string{"rules", "xyzzyxyzzyxyzzyxyzzy"}, 1,
-			`nothing is called "xyzzyxyzzyxyzzyxyzzy"; seedwalk rules lists`},
-		{"a long name", []string{"rules", strings.Repeat("x", 100000)}, 1, "nothing is called"},
+			`no rule named "xyzzyxyzzyxyzzyxyzzy"; seedwalk rules lists`},
+		{"a long name", []string{"rules", strings.Repeat("x", 100000)}, 1, "no rule named"},
 		{"two names", []string{"rules", "a", "b"}, 2, "one name at a time, not 2"},
 		{"unknown flag", []string{"rules", "--x"}, 2, "seedwalk rules --help"},
 	})

@@ -16,7 +16,7 @@ var version = ""
 
 const versionHelp = `Usage: seedwalk version [--json]
 
-Prints the version, that of the profiler's stream, and what the tool was built with and for.
+Prints the versions of seedwalk and of the probe's stream, and what the tool was built with and for.
 
   --json    as one object: version, stream, go, os, arch
 

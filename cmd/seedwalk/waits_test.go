@@ -191,7 +191,7 @@ func TestWaitsEveryBadInput(t *testing.T) {
 			"", "tag 5"},
 		{"big-endian look-alike",
 			append([]byte("Nettrace\x00\x00\x00\x14!FastSerialization.1"), trace[32:]...), "",
-			"no .nettrace trace"},
+			"not a .nettrace trace"},
 		{"two streams in one file", slices.Concat(trace, trace), both, "another trace begins"},
 	} {
 		path := filepath.Join(tempdir.New(t), "in.nettrace")

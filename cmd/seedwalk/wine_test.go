@@ -138,7 +138,7 @@ func TestWineSameAsLinux(t *testing.T) {
 }
 
 // machineBound matches doctor's lines about this one machine.
-var machineBound = regexp.MustCompile(`Wine [0-9.]+, which calls itself Windows [0-9.]+, amd64, \d+ CPUs`)
+var machineBound = regexp.MustCompile(`Wine [0-9.]+ as Windows [0-9.]+, amd64, \d+ CPUs`)
 
 func TestWineDoctorGolden(t *testing.T) {
 	dir := t.TempDir()
@@ -189,7 +189,7 @@ func TestWineDoctorGolden(t *testing.T) {
 			append([]string{"doctor", "--profiler", library, "--"}, c.args...)...)
 		expect.True(t, code == c.code && errOut == "",
 			"%s: exit code %d, %s\n%s", c.name, code, errOut, out)
-		out = machineBound.ReplaceAllString(out, "Wine N, which calls itself Windows N, amd64, N CPUs")
+		out = machineBound.ReplaceAllString(out, "Wine N as Windows N, amd64, N CPUs")
 		out = strings.ReplaceAll(strings.ReplaceAll(out, dir+"/", ""),
 			"Z:"+strings.ReplaceAll(dir, "/", `\`)+`\`, "")
 		b.WriteString("# " + c.name + "\n" + out + "\n")

@@ -22,13 +22,13 @@ const (
 
 var whys = [...]string{
 	"there is no such process",
-	"it has no diagnostics port: it is no .NET process (.NET Core 3.0 or later), it has not started its runtime yet, or DOTNET_EnableDiagnostics is 0",
+	"it has no diagnostics port: it is not a .NET process (.NET Core 3.0 or later), its runtime has not started yet, or DOTNET_EnableDiagnostics is 0",
 	"it belongs to another user; run seedwalk as that user or as root",
 	"its diagnostics port does not answer",
 	"a signal has stopped it; kill -CONT continues it",
-	"it has ended and waits for its parent to take notice",
+	"it has ended (zombie)",
 	"it is a thread of the kernel",
-	"it has nearly as many open files as its limit allows, so its runtime cannot accept a connection or load a library",
+	"it has fewer than 8 free file descriptors, so a connection could end it; raise its limit (prlimit --nofile)",
 }
 
 // FindError reports why a process cannot be reached.

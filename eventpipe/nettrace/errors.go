@@ -33,7 +33,7 @@ const (
 	numReasons
 )
 
-var reasons = [numReasons]string{"nothing", "the trace is empty", "this is no .nettrace trace",
+var reasons = [numReasons]string{"nothing", "the trace is empty", "this is not a .nettrace trace",
 	"the trace needs a newer reader",
 	"the trace is cut off", "the trace ends without its end mark", "the trace is damaged between blocks",
 	"a block's size is impossible",
@@ -57,7 +57,7 @@ func (r Reason) String() string {
 type Error struct {
 	Reason Reason
 	Offset int64  // from the trace's first byte
-	What   string // details, "" if there are none
+	What   string // details, or ""
 	Err    error  // of the source
 }
 

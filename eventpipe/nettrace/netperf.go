@@ -66,7 +66,7 @@ func (r *Reader) netperfEnd() bool {
 }
 
 // nextNetperf reads events of the current block up to one that is not a description. It returns
-// false if there is none.
+// false without one.
 func (r *Reader) nextNetperf() bool {
 	for r.events.left() {
 		in := &r.events.in
@@ -98,7 +98,7 @@ func (r *Reader) nextNetperf() bool {
 func (r *Reader) inlineStack(raw []byte, at int64) {
 	switch size := r.trace.PointerSize; {
 	case len(raw)%size != 0:
-		r.fault(BadStacks, at, "a stack's size is no multiple of a pointer's")
+		r.fault(BadStacks, at, "a stack's size is not a multiple of a pointer's")
 		r.event.StackLost = true
 		r.counts.LostStacks++
 	case len(raw) > 0:

@@ -66,7 +66,7 @@ func (r *Reader) stackBlock() {
 		r.counts.Stacks++
 		switch {
 		case size%uint32(r.trace.PointerSize) != 0:
-			r.fault(BadStacks, at, "a stack's size is no multiple of a pointer's")
+			r.fault(BadStacks, at, "a stack's size is not a multiple of a pointer's")
 		case !r.stacks.add(id, raw):
 			r.fault(TooMuch, at, "stacks between two sequence points")
 			return

@@ -2,7 +2,7 @@ package procstat
 
 import "golang.org/x/sys/unix"
 
-// CPUTime returns the processor time of a process in nanoseconds, by its CPU clock
+// CPUTime returns the CPU time of a process in nanoseconds, by its CPU clock
 // (clock_getcpuclockid(3)). It returns false if the process has none.
 func CPUTime(pid int) (nanos int64, ok bool) {
 	const scheduled = 2 // CPUCLOCK_SCHED: a process's clock has the complement of its number

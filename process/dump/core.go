@@ -181,7 +181,7 @@ func (c *Core) header() (phoff, phentsize, phnum uint64, err error) {
 		}
 	}
 	if len(d) < 64 || string(d[:4]) != "\x7fELF" {
-		return 0, 0, 0, &Error{NotELF, "it is no ELF file"}
+		return 0, 0, 0, &Error{NotELF, "it is not an ELF file"}
 	}
 	if d[4] != 2 || d[5] != 1 {
 		return 0, 0, 0, &Error{OtherArch, "it is not of a 64-bit little-endian machine"}
@@ -226,7 +226,8 @@ func (c *Core) load(vaddr, memsz, off, filesz uint64, exec bool) {
 	}
 	filesz = min(filesz, memsz)
 	if n := uint64(len(c.data)); off > n || filesz > n-off {
-		c.problem(Truncated, "of the %d bytes of memory at %#x the file has %d", filesz, vaddr, n-min(off, n))
+		c.problem(Truncated, "the file has only %d of the %d bytes of memory at %#x", n-min(off, n),
+			filesz, vaddr)
 		off = min(off, n)
 		filesz = n - off
 	}

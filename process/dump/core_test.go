@@ -120,9 +120,9 @@ func TestCoreDamaged(t *testing.T) {
 		why    Why
 		says   string
 	}{
-		{"empty", func(b []byte) []byte { return nil }, true, NotELF, "no ELF"},
+		{"empty", func(b []byte) []byte { return nil }, true, NotELF, "not an ELF file"},
 		{"text", func(b []byte) []byte { return []byte(strings.Repeat("text", 100)) }, true,
-			NotELF, "no ELF"},
+			NotELF, "not an ELF file"},
 		{"32 bit", func(b []byte) []byte { b[4] = 1; return b }, true, OtherArch, "64-bit"},
 		{"program", func(b []byte) []byte { b[atType] = 2; return b }, true, NotCore, "type 2"},
 		{"other machine", func(b []byte) []byte { b[atMachine] = 40; return b },
@@ -133,12 +133,12 @@ func TestCoreDamaged(t *testing.T) {
 		{"no memory", func(b []byte) []byte { b[atPhnum] = 1; return b }, true, NoMappings, "no memory"},
 		{"cut in headers", func(b []byte) []byte { return b[:100] }, true, NoThreads, "outside the file"},
 		{"cut in notes", func(b []byte) []byte { return b[:64+4*56+500] }, false, Truncated,
-			"notes at 0x120 the file has 500"},
-		{"cut in memory", func(b []byte) []byte { return b[:len(b)-3] }, false, Truncated, "the file has 4"},
+			"only 500 of the 1116 bytes of notes at 0x120"},
+		{"cut in memory", func(b []byte) []byte { return b[:len(b)-3] }, false, Truncated, "the file has only 4"},
 		{"memory wraps", func(b []byte) []byte { le.PutUint64(b[atLoad+40:], ^uint64(0)); return b }, false,
 			Malformed, "wraps"},
 		{"memory far outside", func(b []byte) []byte { le.PutUint64(b[atLoad+8:], 1<<63); return b },
-			false, Truncated, "the file has 0"},
+			false, Truncated, "the file has only 0"},
 		{"huge note", func(b []byte) []byte { le.PutUint32(b[64+4*56+4:], 1<<31); return b }, true,
 			NoThreads, "outside the notes"},
 		{"the same notes twice", func(b []byte) []byte { copy(b[atLoad+2*56:], b[64:64+56]); return b },
@@ -261,7 +261,7 @@ func TestCrash(t *testing.T) {
 func TestForeign(t *testing.T) {
 	for magic, says := range map[string]string{"\x1f\x8b\x08": "gzip", "\x28\xb5\x2f\xfd": "zstd",
 		"\xfd7zXZ\x00": "xz", "\x04\x22\x4d\x18": "lz4", "MDMP\x93\xa7": "minidump of Windows",
-		"hello": "no ELF file"} {
+		"hello": "not an ELF file"} {
 		_, err := New([]byte(magic + strings.Repeat("\x00", 100)))
 		expect.True(t, err != nil && strings.Contains(err.Error(), says), "%q: %v", magic, err)
 	}

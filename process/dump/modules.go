@@ -95,7 +95,7 @@ func (m *Modules) file(path string) *image {
 	if f := m.files[path]; f != nil {
 		return f
 	}
-	f := &image{err: fmt.Errorf("%s: the file is not here, and the core does not have its code; give its folder with --modules", path)}
+	f := &image{err: fmt.Errorf("%s: the file is missing, and the core lacks its code; name its folder with --modules", path)}
 	m.files[path] = f
 	id := m.buildID(path)
 	name := strings.TrimSuffix(path, " (deleted)")
@@ -106,7 +106,7 @@ func (m *Modules) file(path string) *image {
 		}
 		image, why := examine(file, id)
 		if why != "" {
-			f.err = fmt.Errorf("%s: %s; give the folder of the right one with --modules", path, why)
+			f.err = fmt.Errorf("%s: %s; name the folder of the right file with --modules", path, why)
 			file.Close()
 			continue
 		}
@@ -127,7 +127,7 @@ func (m *Modules) candidates(path string) (out []string) {
 func examine(file *os.File, id string) (image *elf.File, why string) {
 	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		return nil, file.Name() + " is no regular file"
+		return nil, file.Name() + " is not a regular file"
 	}
 	magic := make([]byte, 4)
 	if _, err = file.ReadAt(magic, 0); err == nil && string(magic) == "\x7fELF" {
@@ -139,7 +139,7 @@ func examine(file *os.File, id string) (image *elf.File, why string) {
 	case err != nil:
 		return nil, err.Error()
 	case image == nil:
-		return nil, file.Name() + " is no ELF file"
+		return nil, file.Name() + " is not an ELF file"
 	case image.BuildID() != id:
 		return nil, fmt.Sprintf("%s is of another build (%s, the process had %s)",
 			file.Name(), image.BuildID(), id)

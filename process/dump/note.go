@@ -23,7 +23,7 @@ const (
 func (c *Core) notes(off, size uint64) {
 	n := uint64(len(c.data))
 	if off > n || size > n-off {
-		c.problem(Truncated, "of the %d bytes of notes at %#x the file has %d", size, off, n-min(off, n))
+		c.problem(Truncated, "the file has only %d of the %d bytes of notes at %#x", n-min(off, n), size, off)
 		off = min(off, n)
 		size = n - off
 	}

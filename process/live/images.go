@@ -78,10 +78,10 @@ func (l *Images) Table() *module.Table {
 	var modules []module.Module
 	var managed []memory.Range
 	l.managed = nil
-	was := l.known
+	prev := l.known
 	l.known = make(map[Loaded]*module.Module, len(loaded))
 	for i := range loaded {
-		m := l.image(&loaded[i], was)
+		m := l.image(&loaded[i], prev)
 		if m.PE != nil && m.PE.CLRHeader() {
 			managed = append(managed, memory.Range{Start: m.Start, End: m.End})
 			l.managed = append(l.managed, m)
@@ -123,9 +123,9 @@ func (l *Images) generated() []memory.Range {
 	if !l.covered {
 		return generated(l.sys)
 	}
-	was := l.ranges
+	prev := l.ranges
 	l.ranges = nil
-	for _, r := range was {
+	for _, r := range prev {
 		if now, ok := l.region(r.Start); ok {
 			l.ranges = append(l.ranges, now)
 		}
@@ -135,8 +135,8 @@ func (l *Images) generated() []memory.Range {
 
 // image reads an image, or reuses it from the last table. Images that are not requested
 // again are dropped.
-func (l *Images) image(key *Loaded, was map[Loaded]*module.Module) *module.Module {
-	m := was[*key]
+func (l *Images) image(key *Loaded, prev map[Loaded]*module.Module) *module.Module {
+	m := prev[*key]
 	if m == nil {
 		l.lastID++
 		made := l.load(l.lastID, key)

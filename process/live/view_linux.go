@@ -70,7 +70,7 @@ func (v *View) Files() ([]Mapping, error) {
 	return v.list(procmapFile, func(m *Mapping) bool { return m.Inode != 0 })
 }
 
-// At returns the mapping that contains addr, nil if there is none. Without PROCMAP_QUERY the answer is as of
+// At returns the mapping that contains addr, or nil. Without PROCMAP_QUERY the answer is as of
 // the last list.
 func (v *View) At(addr uint64) *Mapping {
 	if !v.plain {

@@ -54,7 +54,7 @@ func exportsELF(path string) (bool, error) {
 	}
 	switch size := f.TLS(); {
 	case !f.Shared():
-		return false, errors.New("it is no shared library")
+		return false, errors.New("it is not a shared library")
 	case size > tlsLimit:
 		return false, fmt.Errorf("it has %d bytes of thread-local storage: dlopen would fail", size)
 	}

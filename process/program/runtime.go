@@ -20,7 +20,7 @@ func RuntimeName(goos string) string {
 }
 
 // RuntimeVersion returns a .NET runtime's version from the CLR's file: that of its installation folder, such
-// as "9.0.5", or else the version in the file, as PublicVersion formats it; "" if there is none. Before .NET
+// as "9.0.5", or else the version in the file, as PublicVersion formats it, or else "". Before .NET
 // 5 the version begins with 4.
 func RuntimeVersion(path string) string {
 	if v := folderVersion(path); v != "" {

@@ -65,8 +65,8 @@ func TestAgentHour(t *testing.T) {
 	backend.compare("Healthy")
 }
 
-// Twenty processes are recorded at the default rate. The processor time of each grows by less than 0.5 % of a
-// core. No process dies, and nothing fails. The agent's processor time, memory, and descriptors do not grow.
+// Twenty processes are recorded at the default rate. The CPU time of each grows by less than 0.5 % of a
+// core. No process dies, and nothing fails. The agent's CPU time, memory, and descriptors do not grow.
 func TestAgentFlat(t *testing.T) {
 	long := longRun(t)
 	var targets []*process
@@ -134,7 +134,7 @@ func coreShares(t *testing.T, of []*process, d time.Duration) (shares []float64)
 	return shares
 }
 
-// usedCPU is the processor time of a process as the scheduler counts it, in ticks of 10 ms.
+// usedCPU is the CPU time of a process as the scheduler counts it, in ticks of 10 ms.
 func usedCPU(pid int) time.Duration {
 	const user, system = 14, 15
 	stat := procstat.Read(pid)

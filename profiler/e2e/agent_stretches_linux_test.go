@@ -21,7 +21,7 @@ import (
 const stretchRun = 45 * time.Second
 
 // Threads that switch often have perf events for a twentieth of the time only. Each method still has its
-// share, and the process its processor time.
+// share, and the process its CPU time.
 func TestAgentStretches(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED-CHECK: only root may sample the kernel everywhere")
@@ -113,7 +113,7 @@ func openFiles(pid int) (others, events int) {
 	return others, events
 }
 
-// used is the processor time between two times, 0 if it is not known up to the end.
+// used is the CPU time between two times, 0 if it is not known up to the end.
 func (w *watchedEvents) used(from, to time.Time) float64 {
 	var first, last float64
 	for i, at := range w.at {

@@ -12,7 +12,7 @@ import (
 )
 
 var asyncSeconds = flag.Int("async-seconds", 3,
-	"processor time that the program of TestAsyncCallers uses on each runtime")
+	"CPU time that the program of TestAsyncCallers uses on each runtime")
 
 // asyncTruth is what the program Requests prints: the async methods of each number, and the number of the
 // path of each Activity.

@@ -34,7 +34,7 @@ const (
 	clockTimer  = "timer" // expires on the kernel's tick: work that starts with the tick is invisible
 )
 
-// notWatched is the processor time, in nanoseconds, that a profile may lack: what the process uses before the
+// notWatched is the CPU time, in nanoseconds, that a profile may lack: what the process uses before the
 // tool knows it, and after the last destructor of its libraries, which prints its clock.
 const notWatched = 40e6
 
@@ -44,7 +44,7 @@ const mostRuns = 20
 // lowCoverage is the part of the process's time below which a run's causes are printed.
 const lowCoverage = 0.9
 
-// unseenMethods is the processor time, in nanoseconds, from which methods have samples at 99 Hz.
+// unseenMethods is the CPU time, in nanoseconds, from which methods have samples at 99 Hz.
 const unseenMethods = 300e6
 
 // With fewer samples a share is not compared.
@@ -141,7 +141,7 @@ func (r *biasRow) judge(t *testing.T) {
 			shareText(old, method), shareText(outside, method), v.samples, 100*v.limit,
 			r.runs[0].seen.clock, 100*all)
 		expect.True(t, v.ok(),
-			"%v: %s has %.1f %% of the processor time, the profile says %.1f %% by %.0f samples", r.setting,
+			"%v: %s has %.1f %% of the CPU time, the profile says %.1f %% by %.0f samples", r.setting,
 			method, 100*v.truth, 100*v.mean, v.samples)
 		v = judgePart(r.runs, (*exactTimes).ofProcess, method, points, errors)
 		t.Logf("%-26s %-12s truth %5.1f %% of the process, seedwalk %5.1f %% (worst run %+5.1f)",
@@ -185,7 +185,7 @@ func (r *biasRow) judgeOutside(t *testing.T, method string) {
 	}
 	if v := judgeShare([]measurement{*r.outside}, method, biasLimitFull,
 		biasErrors); v.samples >= fewSamples && !v.ok() {
-		t.Errorf("%v: %s has %.1f %% of the processor time, --outside says %.1f %% by %.0f samples",
+		t.Errorf("%v: %s has %.1f %% of the CPU time, --outside says %.1f %% by %.0f samples",
 			r.setting, method, 100*v.truth, 100*v.mean, v.samples)
 	}
 }
@@ -203,7 +203,7 @@ func pooledPerf(runs []measurement) *exactProfile {
 }
 
 // In programs that sleep, wait, and begin to run when a timer fires, each method has its share of the
-// processor time. The truth is the thread's own clock, read before and after each call. A second judge is
+// CPU time. The truth is the thread's own clock, read before and after each call. A second judge is
 // perf, whose clock is the kernel's high-resolution timer.
 func TestBias(t *testing.T) {
 	need(t, "out", "bin", "libseedwalk_probe.so")
@@ -288,7 +288,7 @@ var (
 	biasClock = flag.String("bias-clock", "auto",
 		"the clock that is judged; timer-overrun is the old one, which must fail")
 	biasTotal = flag.Float64("bias-total", 0.1,
-		"by how much the processor time that a profile accounts for may differ from the process's clock")
+		"by how much the CPU time that a profile accounts for may differ from the process's clock")
 	biasBeside = flag.Bool("bias-beside", false,
 		"print perf's cpu-clock, and on an idle machine the old clock and --outside, beside it")
 )

@@ -125,7 +125,7 @@ func clientTruth(t *testing.T, which combination, dir, library string) {
 	which.line(sum.samples, sum.complete, sum.checked, sum.wrong, sum.gaps, 0)
 }
 
-// Each method of a program has its share of the processor time, with musl too: the samples are not biased to
+// Each method of a program has its share of the CPU time, with musl too: the samples are not biased to
 // safe points.
 func TestClientBias(t *testing.T) {
 	library := vendor(t, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")

@@ -38,7 +38,7 @@ func TestProcessesOfAllKinds(t *testing.T) {
 			t.Cleanup(func() { cmd.Wait() })
 			until(t, "it has ended", func() bool { return procstat.Read(cmd.Process.Pid).Ended() })
 			return fmt.Sprint(cmd.Process.Pid)
-		}, "has ended (zombie)", "waits for its parent", "waits for its parent", 1, 125, 3, false},
+		}, "has ended (zombie)", "has ended (zombie)", "has ended (zombie)", 1, 125, 3, false},
 		{"a thread of the kernel", func(t *testing.T) string {
 			if !procstat.Read(2).Kernel() {
 				t.Skip("SKIPPED-CHECK: no thread of the kernel is visible here")
@@ -65,7 +65,7 @@ func TestProcessesOfAllKinds(t *testing.T) {
 				func(pid int) bool {
 					return strings.HasPrefix(readFile(t, fmt.Sprintf("/proc/%d/cmdline", pid)), "sleep")
 				}))
-		}, "the process has its own namespaces: mnt, pid; its number there is 1",
+		}, "the process has its own namespaces: mnt, pid; its PID there is 1",
 			"no diagnostics port", "", 1, 125, 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -131,11 +131,11 @@ func TestNotRoot(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"stack", pid}, "belongs to user 0 and we are 65534: run seedwalk as that user or as root"},
+		{[]string{"stack", pid}, "belongs to user 0, and seedwalk runs as user 65534: run it as that user or as root"},
 		{[]string{"record", "--pid", pid, "--output", filepath.Join(dir, "o.folded")},
 			"it belongs to user 0; run seedwalk as that user"},
 		{[]string{"record", "--outside", "--pid", pid, "--output", filepath.Join(dir, "o.folded")},
-			"belongs to user 0 and we are 65534"},
+			"belongs to user 0, and seedwalk runs as user 65534"},
 		{[]string{"doctor", "--pid", pid}, "belongs to user 0, and seedwalk runs as user 65534"},
 	} {
 		cmd := exec.Command(exe, c.args...)

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// exactTimes are processor times in nanoseconds: of each method including its callees, and of the process.
+// exactTimes are CPU times in nanoseconds: of each method including its callees, and of the process.
 type exactTimes struct {
 	method  map[string]float64
 	process float64
@@ -40,7 +40,7 @@ func parseExact(text string) (e exactTimes, err error) {
 		}
 	}
 	if e.process == 0 {
-		return e, fmt.Errorf("the program did not print its processor time: %q", text)
+		return e, fmt.Errorf("the program did not print its CPU time: %q", text)
 	}
 	return e, nil
 }
@@ -86,11 +86,11 @@ type exactProfile struct {
 	samples    float64
 	clock      string             // that chose the samples; "" if unknown
 	shown      float64            // the part of the process's time that is in the profile
-	notSampled map[string]float64 // milliseconds of processor time by cause
+	notSampled map[string]float64 // milliseconds of CPU time by cause
 	stated     float64            // the process's time according to the profile: sampled and not sampled
 }
 
-// clock is the name of the worst clock that chose samples of processor time.
+// clock is the name of the worst clock that chose samples of CPU time.
 func (p *jsonProfile) clock() (name string) {
 	for _, k := range []string{clockPerf, clockRandom, clockTimer} {
 		if p.Counters["clock_"+k] > 0 || p.Clock != nil && p.Clock.Name == k {
@@ -100,7 +100,7 @@ func (p *jsonProfile) clock() (name string) {
 	return name
 }
 
-// times adds up the processor time of the methods and of everything.
+// times adds up the CPU time of the methods and of everything.
 func (p *jsonProfile) times(methods []string) (e exactProfile) {
 	e.method = map[string]float64{}
 	e.clock, e.notSampled = p.clock(), map[string]float64{}

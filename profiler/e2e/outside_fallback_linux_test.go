@@ -139,7 +139,7 @@ func alone(t *testing.T, stdout string, interruptions int) {
 }
 
 // Collections, exceptions, compilation, forks, fibres, blocked signals: the program ends as without us, its
-// stacks are whole, and a thread whose faults become exceptions has its share of the processor time. Samples
+// stacks are whole, and a thread whose faults become exceptions has its share of the CPU time. Samples
 // are not kept: half an hour of them are gigabytes.
 func TestProbeSurvives(t *testing.T) {
 	for runtime, usual := range map[string]time.Duration{needs.Net9: 12 * time.Second,
@@ -154,15 +154,15 @@ func TestProbeSurvives(t *testing.T) {
 			alone(t, r.stdout, 2+int(d/(10*time.Minute)))
 			r.whole(t, 250, 995)
 			spent := r.processorTime()
-			t.Logf("%sprocessor time: %v", r.stdout, spent)
+			t.Logf("%sCPU time: %v", r.stdout, spent)
 			for _, name := range []string{"Hardware", "Throw", "Allocate"} {
-				expect.True(t, spent[name] != 0, "thread %s has no processor time", name)
+				expect.True(t, spent[name] != 0, "thread %s has no CPU time", name)
 			}
 		})
 	}
 }
 
-// processorTime returns the profile's processor time by thread name.
+// processorTime returns the profile's CPU time by thread name.
 func (p *jsonProfile) processorTime() map[string]time.Duration {
 	spent := map[string]time.Duration{}
 	for _, s := range p.Stacks {
@@ -202,8 +202,8 @@ func TestProbeSurvivesGo(t *testing.T) {
 	r := recordRaw(t, "--mode probe --rate 250", survive(t, "go")...)
 	expect.True(t, r.code == 0, "it ended with %d\n%s", r.code, r.stderr)
 	alone(t, r.stdout, 2)
-	expect.Figures(t, len(r.samples) >= 200 && !strings.Contains(r.stderr, " 0 of processor time") &&
-		strings.Contains(r.stderr, "the program handles SIGURG itself now"),
+	expect.Figures(t, len(r.samples) >= 200 && !strings.Contains(r.stderr, "samples by kind: 0 CPU") &&
+		strings.Contains(r.stderr, "the program now handles SIGURG"),
 		"%d samples\n%s", len(r.samples), r.stderr)
 }
 

@@ -28,7 +28,7 @@ const killsEach, killPrograms, killRounds = 25, 4, 8
 
 // The tool is killed again and again, at any moment, while it records a fragile program. A second later none
 // of our timers or handlers runs, and the program ends as without us. The timer of a sleeping thread may
-// still exist: it counts that thread's processor time and removes everything as soon as there is some.
+// still exist: it counts that thread's CPU time and removes everything as soon as there is some.
 func TestProbeKilledOften(t *testing.T) {
 	t.Log("program  kills  at work | a second later: timers that run  of sleeping threads  handler runs | mappings, threads, descriptors before | after")
 	armed, done := 0, 0
@@ -136,7 +136,7 @@ func (k *killed) once() {
 // tick is the kernel's: it checks processor timers at this interval.
 const tick = 10 * time.Millisecond
 
-// processorTimes returns the processor times of a process's threads, by thread number.
+// processorTimes returns the CPU times of a process's threads, by thread number.
 func processorTimes(pid int) map[string]time.Duration {
 	out := map[string]time.Duration{}
 	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))

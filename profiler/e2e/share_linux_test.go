@@ -19,7 +19,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// sharedProgram runs a program in which A uses 25 % and B 75 % of the processor time.
+// sharedProgram runs a program in which A uses 25 % and B 75 % of the CPU time.
 func sharedProgram(t *testing.T) string {
 	t.Helper()
 	return attached(t, app(t, "Exact", "steady", "60")...).id
@@ -67,7 +67,7 @@ func TestTwoRecordings(t *testing.T) {
 	seedwalk(t, "record", "--pid", pid, "--outside", "--duration", "2s", "--output", file("outside")).ok(t)
 	r = seedwalk(t, "record", "--pid", pid, "--events", "cpu,waits", "--duration", "1s", "--output",
 		file("refused"))
-	r.ends(t, 125, r.stderr, "gives CPU and wall samples only")
+	r.ends(t, 125, r.stderr, "shares only CPU and wall samples")
 	second.ended("samples come from another recording")
 	first.ended("")
 	third.ended("this one sampled the process itself")

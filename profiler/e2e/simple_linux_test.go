@@ -177,7 +177,7 @@ const shortLeast = 0.8
 // shortSamples are enough to distinguish a method's share from 0.
 const shortSamples = 400
 
-// A program that ends at once has samples, and none is discarded: at least one per 10 ms of processor time.
+// A program that ends at once has samples, and none is discarded: at least one per 10 ms of CPU time.
 func TestShortProgram(t *testing.T) {
 	for _, runtime := range both {
 		t.Run(runtime, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestShortProgram(t *testing.T) {
 				samples += s.CPUCount
 			}
 			expect.Figures(t, samples >= math.Floor(truth.process/10e6) && p.Lost == 0,
-				"%.0f ms of processor time: %.0f CPU samples, %d of all kinds, %d lost, %.0f ms accounted for, %.0f ms in the profile, not sampled %v, notes %v",
+				"%.0f ms of CPU time: %.0f CPU samples, %d of all kinds, %d lost, %.0f ms accounted for, %.0f ms in the profile, not sampled %v, notes %v",
 				truth.process/1e6, samples, p.Samples, p.Lost, seen.stated/1e6, seen.shown/1e6,
 				seen.notSampled, p.Notes)
 			if seen.stated < 0.99*truth.process-1e6 || seen.stated > truth.process*(1+*biasTotal)+notWatched {

@@ -152,7 +152,7 @@ type topLine struct {
 	Counters map[string]float64
 }
 
-// TestTopJSON: each line accounts for the processor time of its interval.
+// TestTopJSON: each line accounts for the CPU time of its interval.
 func TestTopJSON(t *testing.T) {
 	r := seedwalk(t, "top", "--json", "--duration", "6s", demo(t).id)
 	var lines []topLine

@@ -115,7 +115,7 @@ func TestRefusedCalls(t *testing.T) {
 	}{
 		{"no timers", []int{unix.SYS_TIMER_CREATE}, nil, "record --clock timer", 0,
 			"threads without a timer: the kernel refused it"},
-		{"no perf events", nil, []int{unix.SYS_PERF_EVENT_OPEN}, "record", 0, "clock: random, by the tool"},
+		{"no perf events", nil, []int{unix.SYS_PERF_EVENT_OPEN}, "record", 0, "clock: random moments"},
 		{"no memfd_create", []int{unix.SYS_MEMFD_CREATE}, nil, "record", 0, "clock: "},
 		{"no memory files", []int{unix.SYS_MEMFD_CREATE, unix.SYS_FALLOCATE}, nil, "record", 125,
 			"neither in memory nor in /dev/shm"},

@@ -350,7 +350,7 @@ func TestWindowsNothingToSample(t *testing.T) {
 		{"a 32-bit program", nil, nil, []string{bits32}, anyCode, "",
 			"is for x86 (32-bit): 32-bit processes are not recorded; build it for x86-64", 2},
 		{"no program by its name", nil, nil, []string{file("data", []byte("x"))}, 126, "",
-			"its name does not end as a program's does", 1},
+			"its file extension is not that of a program", 1},
 		{"another profiler", []string{"CoreClr_Enable_Profiling=1",
 			"CORECLR_PROFILER={11111111-1111-1111-1111-111111111111}"}, nil, hosted, 0, "demo: 11 threads",
 			"before .NET 6 loads one profiler only", 2},
@@ -376,7 +376,7 @@ func TestWindowsDoctor(t *testing.T) {
 	r := wineRun(t, []string{"DOTNET_ROOT=" +
 		windowsPath(filepath.Dir(filepath.Dir(filepath.Dir(need(t, core222)))))},
 		need(t, "out", "windows", "seedwalk.exe"), "doctor", "--", need(t, "out", "windows", "swhost.exe"))
-	expect.Contains(t, r.stdout, "library loads     the loader takes it", "2.2.2 (DOTNET_ROOT)",
+	expect.Contains(t, r.stdout, "library loads     it can be loaded", "2.2.2 (DOTNET_ROOT)",
 		"threads can be suspended", "127.0.0.1 can be connected to",
 		"swhost.exe does not look like a .NET program", "Nothing stops a recording here.")
 	expect.True(t, !t.Failed() && r.code == 0, "exit code %d\n%s%s", r.code, r.stdout, r.stderr)

@@ -1,4 +1,4 @@
-/* What a Linux thread knows about itself, and its processor time. */
+/* What a Linux thread knows about itself, and its CPU time. */
 #define _GNU_SOURCE
 #include "shim.h"
 
@@ -73,7 +73,7 @@ uint64_t sw_thread_bind(struct sw_thread *t, uint32_t os_thread)
 
 void sw_thread_unbind(struct sw_thread *t) { less_room(t); }
 
-/* Processor time of a thread; 0 if unknown. The clock's number is derived from the thread id as in Linux
+/* CPU time of a thread; 0 if unknown. The clock's number is derived from the thread id as in Linux
  * include/linux/posix-timers.h. */
 uint64_t sw_thread_cpu_ns(uint64_t tid)
 {

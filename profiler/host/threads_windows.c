@@ -65,7 +65,7 @@ void sw_thread_unbind(struct sw_thread *t)
 
 static uint64_t hundreds(FILETIME t) { return (uint64_t)t.dwHighDateTime << 32 | t.dwLowDateTime; }
 
-/* Processor time of a thread; 0 if unknown. The caller must have claimed the thread, or accept the time of
+/* CPU time of a thread; 0 if unknown. The caller must have claimed the thread, or accept the time of
  * another thread that reuses its handle. */
 uint64_t sw_thread_cpu_ns(uint64_t tid)
 {

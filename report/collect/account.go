@@ -12,9 +12,9 @@ import (
 )
 
 // Accounting. A sample carries the period of the clock. The engine sends the exact
-// processor time of each thread (wire.Usage), and a thread's samples are scaled to it.
+// CPU time of each thread (wire.Usage), and a thread's samples are scaled to it.
 // Time without samples becomes separate root frames, one per cause. So the profile of a
-// process adds up to the processor time of the process.
+// process adds up to the CPU time of the process.
 
 const (
 	// fewSamples is the expected number of samples below which a thread is scaled together
@@ -36,7 +36,7 @@ const (
 // usage is the time of one thread ID by cause; wire.CauseNone is time that was watched.
 type usage [wire.NumCauses]struct{ cpu, kernel uint64 }
 
-// usage takes the processor time of a thread or of the process.
+// usage takes the CPU time of a thread or of the process.
 func (p *Process) usage(m *wire.Usage) {
 	if m.Cause >= wire.NumCauses {
 		m.Cause = wire.CauseTool
@@ -264,7 +264,7 @@ func (b *builder) account(p *Process, first int) {
 	if p.clock == nil {
 		if len(p.usages) > 0 || b.p.Stats.CPU != nil {
 			b.p.Stats.Notes = append(b.p.Stats.Notes,
-				fmt.Sprintf("process %d (%s): its processor clock is unknown, so time without samples is not shown", p.PID, p.Name))
+				fmt.Sprintf("process %d (%s): its CPU clock is unknown, so time without samples is not shown", p.PID, p.Name))
 		}
 		return
 	}
@@ -302,8 +302,8 @@ func (b *builder) notSampled(a *account) {
 	}
 }
 
-// unlocated adds a stack of processor time without samples. Its frames, leaf first, represent no code.
-// For threads without samples no wall time is known, so it gets the processor time as wall time too.
+// unlocated adds a stack of CPU time without samples. Its frames, leaf first, represent no code.
+// For threads without samples no wall time is known, so it gets the CPU time as wall time too.
 func (b *builder) unlocated(thread int, nanos uint64, class export.Class, names ...string) {
 	if nanos == 0 {
 		return

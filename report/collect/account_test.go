@@ -87,7 +87,7 @@ func TestAccount(t *testing.T) {
 				usageOf(4, 30, 9, wire.CauseStartup), usageOf(5, 40, 0, wire.CauseNoRoom),
 				usageOf(6, 50, 0, wire.CauseTool), usageOf(7, 60, 0, 77),
 				usageOf(8, 70, 0, wire.CauseTicks), usageOf(0, 785, 0, wire.CauseStartup)},
-			map[string]uint64{one: 500, "[short threads]": 10, "[before the proof]": 20, "[start-up]": 35,
+			map[string]uint64{one: 500, "[short threads]": 10, "[before verification]": 20, "[start-up]": 35,
 				"[no room]": 40, "[tool too slow]": 110, "[between ticks]": 70}},
 		{"a cause of a thread that has samples is none", map[uint64]int{1: 50},
 			[]*wire.Usage{usageOf(1, 600, 0, wire.CauseNoRoom), usageOf(0, 600, 0, 0)},

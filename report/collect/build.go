@@ -251,7 +251,7 @@ func (b *builder) finish(info *Info) {
 	}
 	if hidesInlined(b.p) {
 		s.Notes = append(s.Notes,
-			"time of inlined methods is that of their callers: record --inlines shows them, or DOTNET_RichDebugInfo=1 in the program's environment")
+			"inlined methods are counted for their callers: record --inlines shows them, or DOTNET_RichDebugInfo=1 in the program's environment")
 	}
 	slices.Sort(s.Notes)
 	s.Notes = slices.Compact(s.Notes)

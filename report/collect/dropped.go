@@ -148,7 +148,7 @@ func dropNote(pid int, all []*wire.Dropped) string {
 		}
 		bounds = append(bounds, name+" "+amount)
 	}
-	line := fmt.Sprintf("process %d: the stacks of %s were dropped, since the ring was full. Nothing is missing from the totals by type; places are estimated. A place can be off by at most: %s",
+	line := fmt.Sprintf("process %d: the stacks of %s were dropped, because the ring buffer was full. The totals by type are complete. Places are estimated and can be off by at most: %s",
 		pid, counted(total, "event"), strings.Join(bounds, ", "))
 	if more := len(all) - len(bounds); more > 0 {
 		line += fmt.Sprintf(", and %s more", counted(int64(more), "type"))

@@ -37,13 +37,13 @@ func (p *Process) idle() string {
 		where, rounds)
 }
 
-// unsampled describes how much processor time a process without samples has used, and why
+// unsampled describes how much CPU time a process without samples has used, and why
 // none of it was sampled.
 func (p *Process) unsampled() string {
 	a := newAccount(p, nil)
 	used, every := time.Duration(p.clock.CPUNanos), time.Duration(a.period)
 	if used < every {
-		return fmt.Sprintf("used %s of processor time while it was recorded, less than the %s between two samples: record longer, or with a higher --rate", roundTime(used), roundTime(every))
+		return fmt.Sprintf("used %s of CPU time while it was recorded, less than the %s between two samples: record longer, or with a higher --rate", roundTime(used), roundTime(every))
 	}
 	a.threads()
 	var causes []string
@@ -52,7 +52,7 @@ func (p *Process) unsampled() string {
 			causes = append(causes, export.Causes[cause]+" "+roundTime(time.Duration(nanos)))
 		}
 	}
-	return fmt.Sprintf("used %s of processor time, and none of it was sampled: %s",
+	return fmt.Sprintf("used %s of CPU time, and none of it was sampled: %s",
 		roundTime(used), strings.Join(causes, ", "))
 }
 

@@ -205,7 +205,7 @@ var eventCounts = []countLine{
 	{"event_brief", "wait or lock|waits and locks", "shorter than --wait-min: counted only"},
 	{"event_inner", "wait", "inside a lock: part of the lock's time"},
 	{"event_early", "wait", "already open when the recording began"},
-	{"event_missed", "event", "lost: the ring was full"},
+	{"event_missed", "event", "lost: the ring buffer was full"},
 	{"event_crowded", "wait", "lost: too many threads waited at once"},
 	{"event_unwalked", "event",
 		"without a stack: the runtime's tables were not verified yet, or the process had ended"},

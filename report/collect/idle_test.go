@@ -28,10 +28,10 @@ func TestIdle(t *testing.T) {
 		{"nothing ran", map[string]uint64{"probe_rounds": 9, "probe_visits": 3}, nil,
 			"stopped", "polled 9 times"},
 		{"nearly no time", nil, []*wire.Usage{usageOf(1, 3, 0, 0), usageOf(0, 3, 0, 0)}, "the process ended.",
-			"process 7 (app) used 3ms of processor time while it was recorded, less than the 10ms between two samples"},
+			"process 7 (app) used 3ms of CPU time while it was recorded, less than the 10ms between two samples"},
 		{"time by cause", nil, []*wire.Usage{usageOf(1, 1200, 0, wire.CauseStartup), usageOf(2, 7, 0, 0),
 			usageOf(0, 1210, 0, 0)}, "the process ended.",
-			"process 7 (app) used 1.21s of processor time, and none of it was sampled: short threads 10ms, start-up 1.2s"},
+			"process 7 (app) used 1.21s of CPU time, and none of it was sampled: short threads 10ms, start-up 1.2s"},
 	} {
 		p := NewProcess(7, "app")
 		p.hello = &wire.Hello{RateMilliHz: 100_000}

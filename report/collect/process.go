@@ -40,7 +40,7 @@ type stack struct {
 	frames    []int32 // indices into Process.frames, leaf first
 	count     int64
 	wall, cpu uint64
-	cpuCount  int64 // of count, with processor time
+	cpuCount  int64 // of count, with CPU time
 
 	event   uint8 // package wire's kind, 0 = samples
 	open    bool
@@ -81,7 +81,7 @@ type Process struct {
 	handler     wire.Histogram             // time in the probe's handler
 	parts       [len(parts)]wire.Histogram // of the time in suspended
 	tries       map[string]uint64          // suspensions of single threads by "verdict/result"
-	usages      map[uint64]*usage          // processor time of threads, by TID
+	usages      map[uint64]*usage          // CPU time of threads, by TID
 	clock       *wire.Usage                // of the process; nil = unknown
 	gaps        map[uint8]int64
 	samples     int64
@@ -172,7 +172,7 @@ func (p *Process) Counts() Counts {
 	return c
 }
 
-// First returns the time of the earliest sample in unix nanoseconds, 0 if there is none.
+// First returns the time of the earliest sample in unix nanoseconds, or 0.
 func (p *Process) First() int64 { return p.first }
 
 // Troubled reports whether there are notes for the user, or the stream ended badly.

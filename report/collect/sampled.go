@@ -71,7 +71,7 @@ func sampledLines(c map[string]int64, handler *wire.Histogram) (out []string) {
 			int64(handler.Quantile(0.99)+500)/1000)
 	}
 	if n := c["delayed_ns"]; n >= leastDelay {
-		say("threads were ready to run but had no processor for %v ms", n/1e6)
+		say("threads were ready to run but had no CPU for %v ms", n/1e6)
 	}
 	if c["suspended"] == 0 {
 		if n := c["timed"] - c["copied"]; n > 0 {
@@ -91,22 +91,22 @@ func sampledLines(c map[string]int64, handler *wire.Histogram) (out []string) {
 // sampleCounts are the lines about samples that were not taken, or not completely.
 var sampleCounts = []countLine{
 	{"reads_lost", "memory read", "that no thread answered"},
-	{"dropped", "sample", "dropped: the ring was full"},
+	{"dropped", "sample", "dropped: the ring buffer was full"},
 	{"unproven", "sample", "cut off at managed code: the runtime's tables could not be read"},
 	{"late", "sample", "skipped: the process had ended"},
 	{"uncopied", "CPU sample",
-		"without a place (in the kernel, not located): the copy of the stack was too short (at most 64 KB) or could not be walked"},
+		"in the kernel, not located: the copied stack was too short (at most 64 KB) or could not be walked"},
 	{"changed", "read of a blocked thread|reads of blocked threads",
 		"discarded: the thread woke up; retried later"},
 	{"deaf", "signal", "not sent: the thread blocks it or has one pending"},
 	{"unsent", "signal", "refused by the kernel"},
 	{"relayed", "signal", "sent through the runtime's handler: a caught fault left the probe's own signal masked"},
 	{"timer_refused", "thread", "without a timer: the kernel refused it"},
-	{"no_slot", "thread", "not sampled: no slot is free"},
+	{"no_slot", "thread", "not sampled: the probe has room for 4,096 threads"},
 	{"async_joined", "sample", "of async code with its callers, or known to have none"},
 	{"async_moved", "sample", "of async code without callers: a collection moved objects"},
-	{"async_new", "sample", "of async code without callers: a type or a frame was met for the first time"},
-	{"async_late", "sample", "of async code without callers: in the kernel, or before the heap was known, and the thread has gone on"},
+	{"async_new", "sample", "of async code without callers: a type or a frame was seen for the first time"},
+	{"async_late", "sample", "of async code without callers: in the kernel, or before the heap was known, and the thread has continued since"},
 	{"async_cut", "sample", "of async code without callers: the chain was too long, or of an unknown kind"},
 	{"async_lost", "sample", "of async code without callers: the object of the async method was not found"},
 	{"unsampled", "thread", "without a sample: the recording was too short"},

@@ -47,7 +47,7 @@ func TestTakenLines(t *testing.T) {
 			[]string{"samples by kind: 1 CPU, 0 blocked (read without a signal), 0 idle",
 				"1 sample per thread",
 				"signals: 1 by the clock (1 thread), 0 sent by seedwalk",
-				"1 sample dropped: the ring was full",
+				"1 sample dropped: the ring buffer was full",
 				"1 read of a blocked thread discarded: the thread woke up; retried later",
 				"events: 1 wait, 0 locks, 0 allocation samples, 0 exceptions; 0 lost",
 				"1 stack copied in 2.0 µs on average",
@@ -62,7 +62,7 @@ func TestTakenLines(t *testing.T) {
 				"signals: 2 by the clock (2 threads), 0 sent by seedwalk"}},
 		{"no free processor", map[string]int64{"delayed_ns": 1_500_000_000}, &wire.Histogram{},
 			[]string{"samples by kind: 0 CPU, 0 blocked (read without a signal), 0 idle",
-				"threads were ready to run but had no processor for 1,500 ms",
+				"threads were ready to run but had no CPU for 1,500 ms",
 				"signals: 0 sent by seedwalk"}},
 		{"a processor nearly always", map[string]int64{"delayed_ns": 99_000_000}, &wire.Histogram{},
 			[]string{"samples by kind: 0 CPU, 0 blocked (read without a signal), 0 idle",
@@ -74,11 +74,11 @@ func TestTakenLines(t *testing.T) {
 			map[string]int64{"suspended": 1, "deaf": 2, "unsent": 3, "no_slot": 4, "timer_refused": 5,
 				"dropped": 6, "hidden": 7}, &wire.Histogram{},
 			[]string{"threads stopped 1 time; 0 samples of idle threads taken without a stop",
-				"6 samples dropped: the ring was full",
+				"6 samples dropped: the ring buffer was full",
 				"2 signals not sent: the thread blocks it or has one pending",
 				"3 signals refused by the kernel",
 				"5 threads without a timer: the kernel refused it",
-				"4 threads not sampled: no slot is free",
+				"4 threads not sampled: the probe has room for 4,096 threads",
 				"7 reads of threads' states refused by the kernel"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestUnsymbolized(t *testing.T) {
 		}
 	}
 	want := " have no name: put libcoreclr.so.dbg beside libcoreclr.so (in " +
-		filepath.FromSlash("/opt") + ") for those of libcoreclr.so, or use --symbols URL"
+		filepath.FromSlash("/opt") + ") to name those of libcoreclr.so, or use --symbols URL"
 	callers := profile(1, 0, 0)
 	callers.Stacks[0].Frames = []int32{0, 1}
 	for _, c := range []struct {

@@ -18,7 +18,7 @@ type moment struct {
 	at    int64 // unix nanoseconds
 	wall  uint64
 	stack int32
-	cpu   bool // has processor time
+	cpu   bool // has CPU time
 
 	activity *export.Activity
 }

@@ -74,7 +74,7 @@ func needs(p *export.Profile, filer DebugFiler, modules map[int32]int64) string 
 	if t := strings.TrimRight(dir, `/\`); t != "" && !strings.HasSuffix(t, ":") {
 		dir = t
 	}
-	return fmt.Sprintf("put %s beside %s (in %s) for those of %s, or use --symbols URL", file, name, dir, name)
+	return fmt.Sprintf("put %s beside %s (in %s) to name those of %s, or use --symbols URL", file, name, dir, name)
 }
 
 // hidesInlined reports whether a profile has managed methods of a runtime that can keep the inlined ones, and

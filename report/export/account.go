@@ -15,10 +15,10 @@ const (
 )
 
 // Causes names the causes of package wire: why CPU time has no samples.
-var Causes = [...]string{"unknown", "short threads", "before the proof", "start-up", "no room",
+var Causes = [...]string{"unknown", "short threads", "before verification", "start-up", "no room",
 	"tool too slow", "signals blocked", "rate too low", "between ticks"}
 
-// CPUTime accounts for the processor time of the recorded processes, in nanoseconds.
+// CPUTime accounts for the CPU time of the recorded processes, in nanoseconds.
 type CPUTime struct {
 	Process    int64   // exact, by the clocks of the processes
 	Profile    int64   // part of Process in the profile
@@ -34,7 +34,7 @@ func (p *Profile) causeOf(s *Stack) (cause string, ok bool) {
 	return strings.Trim(clean(p.Frames[s.Frames[0]].Name), "[]"), true
 }
 
-// The summary warns if the profile lacks much processor time: if the share that it has, in percent, is below
+// The summary warns if the profile lacks much CPU time: if the share that it has, in percent, is below
 // lowCoverage, and it lacks at least manyMissing nanoseconds.
 const (
 	lowCoverage = 95
@@ -44,7 +44,7 @@ const (
 // The summary does not mention times below rounding, in nanoseconds. They come from rounded shares.
 const rounding = 1000
 
-// coverage is the share of processor time that is in the profile, in percent; 100 if there is no time.
+// coverage is the share of CPU time that is in the profile, in percent; 100 if there is no time.
 func (c *CPUTime) coverage() float64 {
 	if all := c.Profile + c.missing(); all > 0 {
 		return 100 * float64(c.Profile) / float64(all)
@@ -169,7 +169,7 @@ type Clock struct {
 	Timers    int64         // processes with threads that got CPU timers because they wait very often
 	Processes int64         // all whose clock is known
 	LateP90   time.Duration // from the chosen moment to the sample, 90th percentile; 0 = unknown
-	Hits      int64         // moments chosen
+	Hits      int64         // samples that the random clock took
 	Rejected  int64         // of Hits, of threads that were only runnable
 }
 
@@ -186,9 +186,9 @@ func (c *Clock) line() string {
 			line += fmt.Sprintf("; in %d of %d processes, threads that switch often are sampled only in random stretches of time", c.Stretches, c.Processes)
 		}
 	case ClockRandom:
-		line = "random, by the tool"
+		line = "random moments"
 		if c.Hits > 0 {
-			line += fmt.Sprintf("; lateness p90 %s, %s of hits rejected",
+			line += fmt.Sprintf("; lateness p90 %s, %s of samples rejected",
 				shortTime(c.LateP90), percent(c.Rejected, c.Hits))
 		}
 	case ClockTimer:

@@ -206,7 +206,7 @@ func TestPageAccounted(t *testing.T) {
 		"WARNING: only 5.50 of 5.95 s of the process's CPU time are in the profile (92.4 %)",
 		"[not sampled], unsampled, 7.6 % of total, 0 % self, 0 cpu samples, calls 2 functions|Demo.Rare.Run(), managed, 0.5 % of total, 0.5 % self, 3 cpu samples, too few to rely on, calls nothing",
 		"Demo.Rare.Run() module demo.dll class managed cpu samples 3 (± 58 %) cpu time ~30 ms self ~30 ms (~0.5 %) of total ~0.5 % (0.2 to 1.3 %) of parent ~0.6 % ~ rests on fewer than 10 samples",
-		"[not sampled] class unsampled cpu samples 0 cpu time 450 ms self 0 ns (0 %) of total 7.6 % of parent 7.6 % processor time without samples, by the clock of the process",
+		"[not sampled] class unsampled cpu samples 0 cpu time 450 ms self 0 ns (0 %) of total 7.6 % of parent 7.6 % CPU time without samples, by the clock of the process",
 		"managed83 %|native2.5 %|runtime3.4 %|stub0 %|gap3.4 %|kernel3.7 %|unsampled7.6 %|~ fewer than 10 samples",
 		": 82 %4.9 s84 %5 s512Demo.Fib.Compute(int)demo.dll|: 6.7 %400 ms6.7 %400 ms0[short threads]|weak: ~0.5 %~30 ms~0.5 %~30 ms3Demo.Rare.Run(), fewer than 10 samplesdemo.dll")
 }

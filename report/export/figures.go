@@ -57,7 +57,7 @@ type FigureCPU struct {
 	NotSampled []FigureCause `json:"not_sampled"`
 }
 
-// FigureCause is processor time without samples.
+// FigureCause is CPU time without samples.
 type FigureCause struct {
 	Cause string `json:"cause"`
 	Nanos int64  `json:"ns"`

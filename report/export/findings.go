@@ -30,7 +30,7 @@ func (p *Profile) findings() (out []string) {
 	return out
 }
 
-// starvation describes a thread pool whose work waits for a thread, "" if there is none.
+// starvation describes a thread pool whose work waits for a thread, if there is one.
 func (p *Profile) starvation() string {
 	starved, longest := int64(0), Wait{Stack: -1}
 	var first time.Time

@@ -72,7 +72,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Processor time without samples is in every format, and weak times are marked.
+// CPU time without samples is in every format, and weak times are marked.
 func TestAccountedGolden(t *testing.T) {
 	for _, f := range goldenForms {
 		if f.file == "demo.page.json" {

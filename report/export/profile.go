@@ -236,8 +236,7 @@ func (e *IndexError) Error() string {
 	return fmt.Sprintf("profile: %s refers to index %d of %d", e.What, e.Index, e.Limit)
 }
 
-// Check returns an *IndexError for the first index that is out of range and
-// nil if there is none.
+// Check returns an *IndexError for the first index that is out of range, or nil.
 func (p *Profile) Check() error {
 	for i := range p.Frames {
 		if m := p.Frames[i].ModuleIndex; m < -1 || int(m) >= len(p.Modules) {

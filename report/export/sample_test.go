@@ -26,7 +26,7 @@ func withEvents() *Profile {
 	return p
 }
 
-// accounted is handMade with all of the processor time: samples in the kernel, time in the
+// accounted is handMade with all of the CPU time: samples in the kernel, time in the
 // kernel that no sample locates, time without samples, and a weak stack.
 func accounted() *Profile {
 	p := handMade()

@@ -116,8 +116,8 @@ func wrap(s string, n int) (rows []string) {
 	return append(rows, s)
 }
 
-// lastBreak finds the last place for a break in the first n+1 runes of s, or else the first one
-// behind them; -1 if there is none. It is a single space, since runs of spaces align columns.
+// lastBreak returns the last place for a break in the first n+1 runes of s, else the first one
+// behind them, else -1. A break is a single space, since runs of spaces align columns.
 // A number stays with its unit.
 func lastBreak(s string, n int) int {
 	best, runes := -1, 0
@@ -184,7 +184,7 @@ func WriteSummary(w io.Writer, p *Profile, opt TextOptions) error {
 	return err
 }
 
-// processor reports how much of the processor time is in the profile, and how often it
+// processor reports how much of the CPU time is in the profile, and how often it
 // was sampled.
 func (s *summary) processor(p *Profile) {
 	label := "cpu"

@@ -115,7 +115,7 @@ func TestSummaryWithoutSamples(t *testing.T) {
 	if got := b.String(); !strings.Contains(got, "the profiler did not load") || strings.Contains(got, "%") {
 		t.Errorf("got:\n%s", got)
 	}
-	const why = "no samples: it used 3ms of processor time"
+	const why = "no samples: it used 3ms of CPU time"
 	for _, f := range []string{"text", "html", "json"} {
 		format, _ := ByName(f)
 		got := written(t, format.Write, &Profile{Stats: Stats{Empty: why}})
@@ -180,7 +180,7 @@ func TestStretchesLine(t *testing.T) {
 func TestTimersLine(t *testing.T) {
 	c := &Clock{Kind: ClockRandom, Timers: 1, Processes: 3}
 	expect.Equal(t, c.line(),
-		"random, by the tool; in 1 of 3 processes, threads that wait very often are sampled by CPU timers")
+		"random moments; in 1 of 3 processes, threads that wait very often are sampled by CPU timers")
 	expect.Equal(t, figures(&Profile{Stats: Stats{Clock: c}}).Clock.Timers, 1, "in JSON")
 }
 

@@ -107,12 +107,12 @@ func TestJudge(t *testing.T) {
 		{"a lock over a task that is run", Process{Threads: []Thread{
 			{TID: 1, Frames: inTask, Awaits: []Await{{Runner: 2}}}, {TID: 2, Frames: running, Ran: true},
 			{TID: 3, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}},
-			"held-lock", false, "once thread 2 goes on, which runs, in App.Compute."},
+			"held-lock", false, "once thread 2 continues, which runs, in App.Compute."},
 		{"a lock over a task that waits for another task that is run", Process{Threads: []Thread{
 			{TID: 1, Frames: inTask, Awaits: []Await{{Runner: 2}}},
 			{TID: 2, Frames: inTask, Awaits: []Await{{Runner: 4}}}, {TID: 4, Frames: running, Ran: true},
 			{TID: 3, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}},
-			"held-lock", false, "once thread 4 goes on"},
+			"held-lock", false, "once thread 4 continues"},
 		{"a lock over a task that reads", Process{Threads: []Thread{
 			{TID: 1, Frames: inTask, Awaits: []Await{{Runner: 2}}}, {TID: 2, Frames: inRead, Blocks: Input},
 			{TID: 3, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}},

@@ -70,7 +70,7 @@ func (j *judge) starvation() {
 			count(w.queued, "worker"), limit)
 	case w.still >= max(2, j.p.Processors) && !j.p.NoneQueued: // with an empty queue, no task lacks a worker
 		j.add(Starvation, w.grows || w.still > j.p.Processors, w.blocked, j.list(w.blocked, j.does),
-			"All %d workers of the thread pool block, %d of them on a task. If it needs a worker to complete, it waits for ever.",
+			"All %d workers of the thread pool block, %d of them on a task. If it needs a worker to complete, it waits forever.",
 			len(w.blocked), w.still)
 	}
 }

@@ -91,7 +91,7 @@ func (j *judge) stopped() {
 	}
 }
 
-// next returns the thread that holds the lock for which a still thread waits, nil if there is none.
+// next returns the thread that holds the lock for which a still thread waits, or nil.
 func (j *judge) next(t *Thread) *Thread {
 	if t == nil || t.Ran || t.Lock.Kind == "" || t.Lock.Ended {
 		return nil
@@ -293,11 +293,11 @@ func (j *judge) held() {
 		mover := j.mover(owner, map[uint32]bool{})
 		switch {
 		case w == Sleep:
-			end = " Unless it sleeps for ever, this is slow, not hung."
+			end = " Unless it sleeps forever, this is slow, not hung."
 		case limited:
-			end = " That wait has a time limit. Unless it is repeated for ever, this is slow, not hung."
+			end = " That wait has a time limit. Unless it is repeated forever, this is slow, not hung."
 		case mover != nil:
-			end = fmt.Sprintf(" That ends once %s goes on, which %s. Unless that lasts for ever, this is slow, not hung.",
+			end = fmt.Sprintf(" That ends once %s continues, which %s. Unless that lasts forever, this is slow, not hung.",
 				j.who(mover.TID), j.doesNow(mover))
 		}
 		involved := append([]uint32{owner.TID}, all...)

@@ -95,7 +95,7 @@ func (im *Image) At(what string) (*Function, error) {
 	if !ok {
 		v, err := strconv.ParseUint(strings.TrimPrefix(what, "0x"), 16, 64)
 		if err != nil {
-			return nil, fmt.Errorf("%s: no symbol %q, and it is no hexadecimal address", im.Path, what)
+			return nil, fmt.Errorf("%s: %q is neither a symbol nor a hexadecimal address", im.Path, what)
 		}
 		addr = im.reader.own(v)
 	}

@@ -42,7 +42,7 @@ func framesPE(r *peReader) (*peFrames, error) {
 // and reports which of them the walkers use.
 func (r *peReader) function(addr uint64) (*Function, error) {
 	if addr > 1<<32-1 {
-		return nil, fmt.Errorf("%#x is no RVA", addr)
+		return nil, fmt.Errorf("%#x is not an RVA", addr)
 	}
 	own, err := r.entry(uint32(addr))
 	if r.dwarf == nil {

@@ -28,7 +28,7 @@ const (
 var ErrOtherProcess = errors.New("the trace is of another process than the first one")
 
 // ErrNotTrace means that the bytes are not a trace of a known version.
-var ErrNotTrace = errors.New("this is no .nettrace trace")
+var ErrNotTrace = errors.New("this is not a .nettrace trace")
 
 // Trace collects traces of one process, from files that .NET's tools wrote. Create it with New,
 // call Read for each trace, and then call Profile. It is not safe for concurrent use.
@@ -128,7 +128,7 @@ func (t *Trace) Read(in *bufio.Reader) error {
 		return errors.New(line)
 	}
 	if f.damaged > 0 {
-		return fmt.Errorf("%d events of the runtime have an unreadable content", f.damaged)
+		return fmt.Errorf("%d runtime events could not be read", f.damaged)
 	}
 	return nil
 }

@@ -213,7 +213,7 @@ type Dropped struct {
 // MaxDroppedName is the length of the longest name of a Dropped.
 const MaxDroppedName = 240
 
-// Causes of a Usage: why processor time has no samples.
+// Causes of a Usage: why CPU time has no samples.
 const (
 	CauseNone     = 0 // the thread was watched
 	CauseShort    = 1 // the thread ended before it was watched
@@ -230,14 +230,14 @@ const (
 // ProcessTID is the TID of a Usage that holds the clock of the whole process.
 const ProcessTID = 0
 
-// Usage is the processor time of a thread within the recording, sent when the thread or the
+// Usage is the CPU time of a thread within the recording, sent when the thread or the
 // recording ends. Several messages of one TID add up, for two reasons. The kernel gives the TID
 // of an ended thread to a later one. Sampled and unsampled time of a thread may also come in
 // two messages. A message of ProcessTID replaces the previous one. Its Cause applies to the
 // process's time that belongs to no known thread.
 type Usage struct {
 	TID         uint64
-	CPUNanos    uint64 // exact processor time, user and kernel
+	CPUNanos    uint64 // exact CPU time, user and kernel
 	KernelNanos uint64 // part of CPUNanos spent in the kernel where no sample can fall; at most CPUNanos
 	Cause       uint8  // why this time has no samples; CauseNone: it was watched
 }

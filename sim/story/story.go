@@ -26,7 +26,7 @@ import (
 // Side is the result of all orders of one side's steps.
 type Side struct {
 	Report sched.Report
-	Wrong  string // difference from the expected result; "" if there is none
+	Wrong  string // difference from the expected result, or ""
 }
 
 // Story contains everything that is printed about a rule. A side that was not requested is nil.

@@ -137,7 +137,7 @@ func (k *Call) parent(caller *machine.State) *machine.State {
 }
 
 // below returns the innermost entry of the chain that lies above sp and leads to
-// managed code, nil if there is none.
+// managed code, or nil.
 func (k *Call) below(sp uint64) *Frame {
 	for i := len(k.t.Chain) - 1; i >= 0; i-- {
 		f := &k.t.Chain[i]

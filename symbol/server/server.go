@@ -79,7 +79,7 @@ func Check(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" ||
 		u.Fragment != "" {
-		return fmt.Errorf("%q is no http or https address of a symbol server", address)
+		return fmt.Errorf("%q is not an http or https address", address)
 	}
 	return nil
 }

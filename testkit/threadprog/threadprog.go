@@ -57,7 +57,7 @@ func Settle(t *testing.T, pid, threads int) {
 	t.Skip("SKIPPED-CHECK: the program does not come to rest")
 }
 
-// state is the processor time of a process's threads in nanoseconds, how many there are, and whether
+// state is the CPU time of a process's threads in nanoseconds, how many there are, and whether
 // all are blocked.
 func state(pid int) (ran uint64, threads int, blocked bool) {
 	blocked = true

@@ -127,13 +127,13 @@ func (b *budget) decide(u usage) string {
 	switch {
 	case b.pause && u.Memory < b.memory*9/10 && b.saved >= b.part(saveUp)/2:
 		b.pause = false
-		return "recording goes on"
+		return "recording continues"
 	case b.pause:
 	case u.Memory > b.memory || ripe && mean > b.share && b.now <= lowestRate:
 		b.pause = true
 		close(b.cutter)
 		b.cutter = make(chan struct{})
-		return fmt.Sprintf("recording pauses: %.1f %% of a core and %d MB are used, the budget is %.1f %% and %d MB",
+		return fmt.Sprintf("recording pauses: %.1f %% of a CPU and %d MB are used, the budget is %.1f %% and %d MB",
 			100*mean, u.Memory>>20, 100*b.share, b.memory>>20)
 	case ripe && mean > b.share:
 		b.now = max(lowestRate, b.now*max(0.25, 0.9*b.share/mean))

@@ -46,7 +46,7 @@ func (a *Agent) fail(p process, err error) bool {
 			a.count.Failed[i].Add(1)
 		}
 	}
-	a.cfg.Say(fmt.Sprintf("process %d (%s) is not recorded now (%s): %v", p.pid, p.name, reason, err))
+	a.cfg.Say(fmt.Sprintf("process %d (%s) is not being recorded (%s): %v", p.pid, p.name, reason, err))
 	return true
 }
 

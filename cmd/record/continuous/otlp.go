@@ -93,7 +93,7 @@ func judgeGRPC(resp *http.Response, body []byte) error {
 	}
 	code, err := strconv.Atoi(status)
 	if err != nil {
-		return errors.New("the answer has no status of gRPC")
+		return errors.New("the answer has no gRPC status")
 	}
 	message, err := url.PathUnescape(of.Get("Grpc-Message"))
 	if err != nil {
@@ -143,7 +143,7 @@ func grpcMessage(resp *http.Response, body []byte) ([]byte, error) {
 }
 
 // errNoMessage means that an answer does not come from a collector. It may come from a proxy.
-var errNoMessage = errors.New("the answer is no message of OpenTelemetry's protocol")
+var errNoMessage = errors.New("the answer is not an OpenTelemetry message")
 
 // partialSuccess reads an ExportProfilesServiceResponse. If the collector refuses some profiles,
 // sending them again is useless, and the error is rejected.
@@ -172,7 +172,7 @@ func partialSuccess(body []byte) error {
 	case count == 0:
 		return nil
 	}
-	return &rejected{fmt.Sprintf("%d of its parts, %.200q", count, message)}
+	return &rejected{fmt.Sprintf("the backend rejected %d of its items: %.200q", count, message)}
 }
 
 // field is a field of a message: a varint, or bytes.

@@ -133,7 +133,7 @@ func (p *pusher) drain(stop <-chan struct{}) error {
 			p.count.PushErrors.Add(1)
 			if reason := ownPort.ReplaceAllString(err.Error(), "->"); p.failing != reason {
 				p.failing = reason
-				p.cfg.Say(fmt.Sprintf("%s does not take profiles now: %v; they wait in %s, at most %d MB",
+				p.cfg.Say(fmt.Sprintf("cannot send profiles to %s: %v; they wait in %s, at most %d MB",
 					p.host(), err, p.spool.dir, p.spool.bound>>20))
 			}
 			return err
@@ -142,7 +142,7 @@ func (p *pusher) drain(stop <-chan struct{}) error {
 		}
 		if p.failing != "" && err == nil {
 			p.failing = ""
-			p.cfg.Say(p.host() + " takes profiles again")
+			p.cfg.Say(p.host() + " accepts profiles again")
 		}
 		if err := os.Remove(filepath.Join(p.spool.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
@@ -161,7 +161,7 @@ func (p *pusher) host() string { return p.address.Scheme + "://" + p.address.Hos
 func (p *pusher) send(name string) error {
 	s, ok := parseSpooled(name)
 	if !ok {
-		return &rejected{"the name of " + name + " is not one of the spool"}
+		return &rejected{name + " is not a file name of the spool"}
 	}
 	data, err := os.ReadFile(filepath.Join(p.spool.dir, name))
 	if err != nil {
@@ -241,7 +241,7 @@ func judge(resp *http.Response) error {
 		after, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
 		return &busy{resp.Status, time.Duration(min(max(after, 0), 3600)) * time.Second}
 	case code >= 300 && code < 400:
-		return fmt.Errorf("%s: name the address that it redirects to", resp.Status)
+		return fmt.Errorf("%s: give --push the address that it redirects to", resp.Status)
 	}
 	return &rejected{resp.Status}
 }

@@ -55,7 +55,7 @@ func (a *Agent) Handler(token string) http.Handler {
 			http.Error(w, "use the name localhost", http.StatusForbidden)
 		case token != "" && !equal(r.Header.Get("Authorization"), "Bearer "+token) && !equal(password, token):
 			w.Header().Set("WWW-Authenticate", "Basic")
-			http.Error(w, "a token is needed", http.StatusUnauthorized)
+			http.Error(w, "send the token of --token", http.StatusUnauthorized)
 		default:
 			mux.ServeHTTP(w, r)
 		}
@@ -69,7 +69,7 @@ func (a *Agent) health(w http.ResponseWriter, _ *http.Request) {
 	late := time.Since(a.scanned) > 15*scanEvery
 	a.mu.Unlock()
 	if late {
-		http.Error(w, "processes are not looked for any more", http.StatusServiceUnavailable)
+		http.Error(w, "the search for processes has ended", http.StatusServiceUnavailable)
 		return
 	}
 	fmt.Fprintln(w, "ok")
@@ -106,8 +106,8 @@ func (a *Agent) metrics(w http.ResponseWriter, _ *http.Request) {
 			float64(a.count.SpoolDropped.Load())},
 		{"store_bytes", "gauge", "Size of the recordings.", float64(store)},
 		{"spool_bytes", "gauge", "Size of the profiles that wait.", float64(spool)},
-		{"pushed_total", "counter", "Profiles that the backend took.", float64(a.count.Pushed.Load())},
-		{"push_errors_total", "counter", "Tries to send that failed.", float64(a.count.PushErrors.Load())},
+		{"pushed_total", "counter", "Profiles that the backend accepted.", float64(a.count.Pushed.Load())},
+		{"push_errors_total", "counter", "Failed attempts to send.", float64(a.count.PushErrors.Load())},
 		{"push_rejected_total", "counter", "Profiles that the backend refused.",
 			float64(a.count.PushRejected.Load())},
 		{"rate_hertz", "gauge", "Samples per second and thread in the next interval.", a.budget.rate()},
@@ -118,7 +118,7 @@ func (a *Agent) metrics(w http.ResponseWriter, _ *http.Request) {
 			m.name, m.help, m.name, m.kind, m.name, m.value)
 	}
 	const failed = "seedwalk_agent_failures_total"
-	fmt.Fprintf(w, "# HELP %s Recordings and tries to sample that failed.\n# TYPE %s counter\n",
+	fmt.Fprintf(w, "# HELP %s Failed recordings and attempts to sample.\n# TYPE %s counter\n",
 		failed, failed)
 	for i, reason := range reasons {
 		fmt.Fprintf(w, "%s{reason=%q} %d\n", failed, reason, a.count.Failed[i].Load())

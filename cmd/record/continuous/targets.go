@@ -66,7 +66,7 @@ func (a *Agent) targetList(w http.ResponseWriter, _ *http.Request) {
 func (a *Agent) target(w http.ResponseWriter, r *http.Request) {
 	pid, err := strconv.Atoi(r.PathValue("pid"))
 	if err != nil || pid <= 0 {
-		http.Error(w, "no process has this number", http.StatusNotFound)
+		http.Error(w, "no recorded process has this ID", http.StatusNotFound)
 		return
 	}
 	a.showing.Lock() // one at a time: a flame graph takes memory

@@ -26,7 +26,7 @@ type joined struct {
 	wall    uint64
 	over    bool // no more messages are added
 	timers  [2]*time.Timer
-	final   *clocks // when the count of processor time ended; nil = it has not ended
+	final   *clocks // when the count of CPU time ended; nil = it has not ended
 	wake    chan struct{}
 	done    chan struct{} // closed when write has ended
 }
@@ -125,7 +125,7 @@ func (q *Request) begin() int64 {
 	return q.From.UnixNano()
 }
 
-// schedule starts the timers that begin and end the count of processor time.
+// schedule starts the timers that begin and end the count of CPU time.
 func (j *joined) schedule() {
 	if wait := time.Until(j.q.From); wait > 0 {
 		j.timers[0] = time.AfterFunc(wait, j.beginTimes)
@@ -135,7 +135,7 @@ func (j *joined) schedule() {
 	}
 }
 
-// beginTimes begins the count of processor time.
+// beginTimes begins the count of CPU time.
 func (j *joined) beginTimes() {
 	now := newTimes(j.pid, j.times.first)
 	j.mu.Lock()
@@ -144,7 +144,7 @@ func (j *joined) beginTimes() {
 	j.times = now
 }
 
-// endTimes stops the count of processor time. If the process has ended, it has no clock. Then the count goes
+// endTimes stops the count of CPU time. If the process has ended, it has no clock. Then the count goes
 // on until this recording has reported the times of the process and its threads.
 func (j *joined) endTimes() {
 	now := measure(j.pid)
@@ -155,7 +155,7 @@ func (j *joined) endTimes() {
 	}
 }
 
-// finish writes the processor times and the farewell.
+// finish writes the CPU times and the farewell.
 func (j *joined) finish(why string) {
 	now := measure(j.pid)
 	j.mu.Lock()
@@ -222,7 +222,7 @@ func (j *joined) pause(now time.Time) time.Duration {
 }
 
 // awaitEnd ends the sharing when the joined recording closes its side of the connection. If the process has
-// ended, this recording ends too. Then awaitEnd waits until the last samples and processor times are sent.
+// ended, this recording ends too. Then awaitEnd waits until the last samples and CPU times are sent.
 func (j *joined) awaitEnd() {
 	j.c.SetReadDeadline(time.Time{})
 	j.c.Read(make([]byte, 1))

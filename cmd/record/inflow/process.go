@@ -1,6 +1,6 @@
 // Package inflow reads the messages of recorded processes.
 //
-// Sources: proc(5) for the processor times of threads; clock_getcpuclockid(3).
+// Sources: proc(5) for the CPU times of threads; clock_getcpuclockid(3).
 //
 // Glossary. To *join* a recording is to get a copy of its samples.
 //
@@ -145,7 +145,7 @@ func (p *Process) over(m wire.Message) bool {
 }
 
 // cut clips a sample that was taken after the end, and reports whether some of its time is before the
-// end. A sample of processor time belongs to its moment; any other covers the wall time before it.
+// end. A sample of CPU time belongs to its moment; any other covers the wall time before it.
 func cut(s *wire.Sample, end int64) bool {
 	late := uint64(s.TimeUnixNano - end)
 	if s.CPUNanos != 0 || s.WallNanos <= late {

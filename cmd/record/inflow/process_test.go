@@ -24,7 +24,7 @@ func TestCutAtTheEnd(t *testing.T) {
 		{"before and after", 1200, 700, 0, 500, 1},
 		{"after", 1200, 200, 0, 0, 0},
 		{"none of its time is known", 1200, 0, 0, 0, 0},
-		{"processor time, of its moment", 1200, 700, 10, 0, 0},
+		{"CPU time, of its moment", 1200, 700, 10, 0, 0},
 	} {
 		p := New(1, "x")
 		p.StopAt(1000)

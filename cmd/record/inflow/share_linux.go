@@ -48,7 +48,7 @@ var joinLimit = 10 * time.Second
 // Request is what a recording asks of the one that samples the process.
 type Request struct {
 	CPU, Wall, events bool
-	From              time.Time // samples and processor time count from then; zero = from now
+	From              time.Time // samples and CPU time count from then; zero = from now
 	Until             time.Time // the same until then; zero = until the recording closes the connection
 }
 
@@ -219,7 +219,7 @@ func Join(pid int, q Request) (c *net.UnixConn, tool int, err error) {
 	case !allowed:
 		err = ErrNoRecording
 	case err != nil || !readFull(c, answer) || string(answer) != joinMagic:
-		err = fmt.Errorf("the recording of process %d gives no samples: it is ending, has %d readers, or did not answer in %v", cred.Pid, maxJoined, joinLimit)
+		err = fmt.Errorf("the recording by process %d shares no samples: it is ending, it has %d readers already, or it did not answer within %v", cred.Pid, maxJoined, joinLimit)
 	default:
 		c.SetDeadline(time.Time{})
 		return c, int(cred.Pid), nil

@@ -118,7 +118,7 @@ func TestJoinedSleeps(t *testing.T) {
 		j.take(&wire.Sample{TID: 1, TimeUnixNano: now.UnixNano(), WallNanos: 5}) // not wanted
 	}
 	expect.Equal(t, len(j.wake), 0, "wake-ups without a message")
-	expect.Equal(t, j.times.ran, 5, "processor time of the process")
+	expect.Equal(t, j.times.ran, 5, "CPU time of the process")
 	j.take(cpuSample(now))
 	expect.Equal(t, len(j.wake), 1, "wake-ups for a sample")
 	early, late := time.Unix(100, 1), time.Unix(100, int64(shareOwn)-1)
@@ -209,7 +209,7 @@ func TestShareEnds(t *testing.T) {
 	expect.True(t, c == nil, "a recording joins one that has ended")
 }
 
-// burn uses processor time.
+// burn uses CPU time.
 func burn(d time.Duration) {
 	begin, _ := procstat.CPUTime(os.Getpid())
 	for now := begin; now-begin < int64(d); now, _ = procstat.CPUTime(os.Getpid()) {
@@ -217,7 +217,7 @@ func burn(d time.Duration) {
 }
 
 // A recording of a part of the time joins before that part. It gets the samples that begin in its part,
-// and the processor time of the part. The recording that samples keeps no samples.
+// and the CPU time of the part. The recording that samples keeps no samples.
 func TestSharePart(t *testing.T) {
 	p, s := shared(t)
 	p.Relay = true
@@ -260,7 +260,7 @@ func TestSharePart(t *testing.T) {
 	}
 }
 
-// Once the process has ended, it has no clock. A recording of its last part gets the processor time of that
+// Once the process has ended, it has no clock. A recording of its last part gets the CPU time of that
 // part from the recording that samples. Without that time, its samples keep their weights.
 func TestSharedProcessEnds(t *testing.T) {
 	const ms = uint64(time.Millisecond)
@@ -330,7 +330,7 @@ func closedNow(c <-chan struct{}) bool {
 	}
 }
 
-// A recording that ends before its part begins has no processor time. Between recordings of one tool,
+// A recording that ends before its part begins has no CPU time. Between recordings of one tool,
 // there is no time limit.
 func TestShareBeforePart(t *testing.T) {
 	defer func(d time.Duration) { joinLimit = d }(joinLimit)

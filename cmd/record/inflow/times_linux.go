@@ -10,7 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/wire"
 )
 
-// clocks are the processor times of a process and its threads in nanoseconds.
+// clocks are the CPU times of a process and its threads in nanoseconds.
 type clocks struct {
 	process uint64 // 0 = unknown
 	threads map[uint64]uint64
@@ -24,7 +24,7 @@ func measure(pid int) clocks {
 // maxEnded bounds the ended threads whose time is kept. The time of others is part of the process's.
 const maxEnded = 1 << 20
 
-// times is the processor time of a process and its threads since a recording joined this one.
+// times is the CPU time of a process and its threads since a recording joined this one.
 type times struct {
 	first  *clocks // when this recording began to share
 	before clocks
@@ -37,7 +37,7 @@ func newTimes(pid int, first *clocks) *times {
 	return &times{first: first, before: measure(pid), gone: map[uint64]uint64{}, cause: wire.CauseShort}
 }
 
-// ended takes a processor time that this recording reports: of an ended thread, or of the process so far.
+// ended takes a CPU time that this recording reports: of an ended thread, or of the process so far.
 func (t *times) ended(m *wire.Usage) {
 	switch {
 	case m.TID == wire.ProcessTID:
@@ -47,7 +47,7 @@ func (t *times) ended(m *wire.Usage) {
 	}
 }
 
-// write writes the processor times from before until now. If now has no clock of the process, the last
+// write writes the CPU times from before until now. If now has no clock of the process, the last
 // reported time replaces it. write writes nothing if the process had ended at before, and no time of the
 // process if that is unknown.
 func (t *times) write(w *wire.Writer, now clocks) {
@@ -79,7 +79,7 @@ func (t *times) write(w *wire.Writer, now clocks) {
 	}
 }
 
-// since returns the processor time of a thread that has ended, from before until its end.
+// since returns the CPU time of a thread that has ended, from before until its end.
 func (t *times) since(tid uint64) uint64 {
 	first, isOld := t.first.threads[tid]
 	before, lived := t.before.threads[tid]
@@ -90,7 +90,7 @@ func (t *times) since(tid uint64) uint64 {
 	return n - min(before, n)
 }
 
-// threadTimes returns the processor times of a process's threads in nanoseconds (proc(5), schedstat).
+// threadTimes returns the CPU times of a process's threads in nanoseconds (proc(5), schedstat).
 func threadTimes(pid int) map[uint64]uint64 {
 	out := map[uint64]uint64{}
 	tids, _ := live.Threads(pid)

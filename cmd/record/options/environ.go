@@ -127,16 +127,16 @@ func (e environ) besides() bool { return isOn(e.get(enableBeside)) }
 // beside adds a profiler to those that run beside the main one.
 func (e environ) beside(path string) environ {
 	entry := path + "=" + CLSID + ";"
-	was := map[string]string{listBeside: ""}
+	prev := map[string]string{listBeside: ""}
 	for _, name := range listsBeside {
 		if list := e.get(name); list != "" && e.besides() {
-			was[name] = strings.TrimSuffix(list, ";") + ";"
+			prev[name] = strings.TrimSuffix(list, ";") + ";"
 		}
 	}
 	e = e.without(append([]string{enableBeside}, listsBeside...)...)
 	e = append(e, enableBeside+"=1")
 	for _, name := range listsBeside {
-		if list, ok := was[name]; ok {
+		if list, ok := prev[name]; ok {
 			e = append(e, name+"="+list+entry)
 		}
 	}

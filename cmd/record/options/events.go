@@ -14,7 +14,7 @@ import (
 // alloc, exception.
 type Events string
 
-// EventsDefault is processor time and blocked threads.
+// EventsDefault is CPU time and blocked threads.
 const EventsDefault Events = ""
 
 // DefaultWaitMin is the shortest wait that gets a stack. Shorter waits show up in samples if
@@ -73,12 +73,12 @@ func (o *Options) checkEvents() *Refusal {
 			Remedy: "choose from cpu, wall, waits, locks, alloc, and exception, separated by commas",
 			Code:   ExitUsage}
 	case w.Events != 0 && (o.Mode != ModeProbe || o.noEvents() != ""):
-		why := "the snapshot mode has no events of the runtime"
+		why := "--mode snapshot does not record the runtime's events"
 		switch {
 		case o.Mode == ModeProbe:
 			why = o.noEvents()
 		case o.Mode != ModeSnapshot:
-			why = "nothing of seedwalk is in the process, where the runtime's events are delivered"
+			why = "the runtime's events need a library in the process"
 		case o.modeWhy != "":
 			why = o.modeWhy + ", and only a probe in the process gets the runtime's events"
 		}

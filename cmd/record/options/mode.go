@@ -127,7 +127,7 @@ func (o *Options) Taken(why string, probed bool) *Options {
 }
 
 // stops describes to users how samples are taken without a library in the target.
-const stops = "each thread is stopped for as long as its stack is copied, and walked from outside"
+const stops = "each thread is stopped while its stack is copied, and walked from outside"
 
 // Way describes the mode for users.
 func (o *Options) Way() string {
@@ -137,7 +137,7 @@ func (o *Options) Way() string {
 	case o.Mode == ModeProbe && !NeedsLibrary:
 		return stops + "; nothing of seedwalk is in the process, the runtime is never suspended"
 	case o.Mode == ModeOutside:
-		return "the kernel copies the stacks of running threads (perf_event); a thread that waits is stopped (ptrace) for as long as its stack is copied; nothing of seedwalk is in the process"
+		return "the kernel copies the stacks of running threads (perf_event); a thread that waits is stopped (ptrace) while its stack is copied; nothing of seedwalk is in the process"
 	case o.Mode == ModeProbe:
 		return "stacks are copied and walked from outside; the runtime is never suspended"
 	case o.modeWhy != "":

@@ -229,12 +229,12 @@ func (o *Options) noLibrary(system string, err error) *Refusal {
 			"--mode snapshot needs the profiler library "+LibraryName+", which cannot be read: "+Reason(err),
 			LibraryRemedy)
 	}
-	what := "there is no library for ARM64 that suspends a runtime"
+	what := "not supported on ARM64"
 	if o.modeWhy != "" {
-		what += ", and one is needed: " + o.modeWhy
+		what += ", but it is needed: " + o.modeWhy
 	}
 	return Refuse("--mode snapshot", what,
-		"record .NET 9 or later, which needs none, and leave --mode out")
+		"record .NET 9 or later without --mode")
 }
 
 // Absolute returns the absolute path of a file. It does not change - and paths that cannot be resolved.

@@ -14,7 +14,7 @@ import (
 
 func TestNoLibrary(t *testing.T) {
 	const plain, arm = "--mode snapshot needs the profiler library " + LibraryName,
-		"there is no library for ARM64 that suspends a runtime"
+		"not supported on ARM64"
 	missing := &fs.PathError{Op: "stat", Path: "/p.so", Err: fs.ErrNotExist}
 	for _, c := range []struct {
 		name, system string
@@ -24,9 +24,9 @@ func TestNoLibrary(t *testing.T) {
 		want         []string
 	}{
 		{"x86-64", "linux/amd64", ModeSnapshot, "", missing, []string{plain, "build it"}},
-		{"ARM64", "linux/arm64", ModeSnapshot, "", missing, []string{arm, "leave --mode out"}},
+		{"ARM64", "linux/arm64", ModeSnapshot, "", missing, []string{arm, "without --mode"}},
 		{"ARM64, not wanted", "linux/arm64", ModeSnapshot, "there is no probe", missing,
-			[]string{arm, "one is needed: there is no probe", ".NET 9 or later"}},
+			[]string{arm, "it is needed: there is no probe", ".NET 9 or later"}},
 		{"ARM64, the probe's", "linux/arm64", ModeProbe, "", missing,
 			[]string{"the probe cannot be read", "leave out --probe"}},
 		{"ARM64, one's own", "linux/arm64", ModeSnapshot, "",
@@ -173,7 +173,7 @@ func TestEventsNeedTheProbe(t *testing.T) {
 		strings.Contains(r.Error(), "--events cpu,waits") && r.Code == ExitRefused, "%v", r)
 	o = Options{Events: "locks", Outside: true}
 	r = o.ChooseMode()
-	expect.True(t, r != nil && strings.Contains(r.Error(), "nothing of seedwalk is in the process"), "%v", r)
+	expect.True(t, r != nil && strings.Contains(r.Error(), "need a library in the process"), "%v", r)
 	o.Mode = ModeSnapshot
 	o.Events = "cpu,wall"
 	r = o.checkEvents()

@@ -18,7 +18,7 @@ import (
 // snapshot mode copies them, in a process that the tool starts. noEvents makes its path absolute.
 func (o *Options) noEvents() string {
 	if o.PID != 0 {
-		return "nothing of seedwalk is in a process that was started before, where the runtime's events are delivered"
+		return "the runtime's events need a library in the process, which only a command can get"
 	}
 	if abs, err := filepath.Abs(o.Profiler); err == nil && o.Profiler != "" {
 		o.Profiler = abs
@@ -59,12 +59,12 @@ func (o *Options) unprovenRuntime() string {
 	}
 	path, err := exec.LookPath(o.Command[0])
 	if err != nil && path == "" {
-		return "the command is not a file that is seen"
+		return "the command's file was not found"
 	}
 	app := strings.TrimSuffix(path, filepath.Ext(path))
 	if strings.EqualFold(filepath.Base(app), "dotnet") {
 		if len(o.Command) < 2 || !strings.EqualFold(filepath.Ext(o.Command[1]), ".dll") {
-			return "it is not seen which runtime the command starts"
+			return "the runtime that the command starts is unknown"
 		}
 		app = strings.TrimSuffix(o.Command[1], filepath.Ext(o.Command[1]))
 	}
@@ -80,7 +80,7 @@ func (o *Options) unprovenRuntime() string {
 			return ""
 		}
 	}
-	return "it is not seen that the command starts a runtime that publishes its structures (.NET 10 and later do); --mode probe looks at whatever it starts"
+	return "no runtime that publishes its structures (.NET 10 and later) was found for the command; --mode probe checks each process that it starts"
 }
 
 // leastPublished is the first .NET whose code tables a runtime for Windows publishes.
@@ -90,7 +90,7 @@ const leastPublished = 10
 const maxConfig = 1 << 20
 
 // frameworkOf returns the major version of .NET that a program's runtimeconfig.json
-// requests, 0 if there is none.
+// requests, or 0.
 func frameworkOf(path string) int {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() > maxConfig {

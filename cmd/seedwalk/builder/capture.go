@@ -72,7 +72,7 @@ func Capture(args []string) int {
 func (f *captureFlags) check() error {
 	switch {
 	case f.pid < 0:
-		return fmt.Errorf("--pid %d: not the number of a process", f.pid)
+		return fmt.Errorf("--pid %d: not a process ID", f.pid)
 	case (f.pid > 0) == (len(f.command) > 0):
 		return fmt.Errorf("name either a command or --pid")
 	case !(f.rate >= 0.1 && f.rate <= 1000):

@@ -65,7 +65,7 @@ func wrongInfo(files int, at string, check bool) string {
 	case files > 1:
 		return "more than one file; name one"
 	case check && at != "":
-		return "--at and --check are two questions; ask one at a time"
+		return "use --at or --check, not both"
 	}
 	return ""
 }

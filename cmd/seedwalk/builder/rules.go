@@ -191,7 +191,7 @@ func delivers(t *api.Tables, bit string) (all []string) {
 func rulesOf(name string, asJSON bool) int {
 	c := lookUp(name)
 	if c == nil {
-		return cli.Fail("rules", cli.ExitWrong, fmt.Sprintf("nothing is called %q%s; seedwalk rules lists all names",
+		return cli.Fail("rules", cli.ExitWrong, fmt.Sprintf("there is no rule named %q%s; seedwalk rules lists all names",
 			name, cli.DidYouMean(name, ruleNames())))
 	}
 	if asJSON {

@@ -139,7 +139,7 @@ func simFlags(args []string) (o *simOptions, code int, done bool) {
 // wrong returns a message if the options are wrong or exclude each other, "" otherwise.
 func (o *simOptions) wrong(rest []string, given map[string]bool) string {
 	if len(rest) > 0 {
-		return fmt.Sprintf("%q is no option; a scenario is named with --scenario", rest[0])
+		return fmt.Sprintf("unexpected argument %q; name a scenario with --scenario", rest[0])
 	}
 	if o.scenario == "" {
 		for _, name := range []string{"run", "explore", "trace", "broken", "kept",
@@ -161,7 +161,7 @@ func (o *simOptions) wrong(rest []string, given map[string]bool) string {
 	case (o.svg != "" || o.dot != "") && o.scenario == "all":
 		return "--svg and --dot draw one scenario, not all"
 	case o.docs != "" && len(given) > 1:
-		return "--docs goes with no other option"
+		return "--docs cannot be combined with other options"
 	case o.workers < 1:
 		return "--workers must be at least 1"
 	}

@@ -21,7 +21,7 @@ type simSide struct {
 	broken bool
 	*story.Side
 	run   *uint64       // number of the run, if there was only one
-	found *sched.Result // the run to show, nil if there is none
+	found *sched.Result // the run to show, or nil
 }
 
 func (s *simSide) name() string {
@@ -54,7 +54,7 @@ func (o *simOptions) list() int {
 			}
 		}
 	}
-	fmt.Fprint(cli.Stdout, "\nseedwalk sim --scenario NAME tells one's story; seedwalk sim --help has the rest.\n")
+	fmt.Fprint(cli.Stdout, "\nseedwalk sim --scenario NAME explains one; seedwalk sim --help lists the options.\n")
 	return cli.ExitOK
 }
 
@@ -185,7 +185,7 @@ func (o *simOptions) draw(r *rules.Rule, sides []*simSide) bool {
 	}
 	switch {
 	case of == nil:
-		fmt.Fprintf(os.Stderr, "seedwalk sim: nothing was found, so there is nothing to draw; leave --explore or --kept away\n")
+		fmt.Fprintf(os.Stderr, "seedwalk sim: no failure was found, so there is nothing to draw; leave out --explore or --kept\n")
 		return false
 	case o.dot != "" && of.Graph == nil:
 		fmt.Fprintf(os.Stderr, "seedwalk sim: no deadlock to draw: %s ends in %q here; --svg draws its timeline\n", r.Name, of.Outcome)

@@ -174,7 +174,7 @@ func (p *PID) String() string { return strconv.Itoa(int(*p)) }
 func (p *PID) Set(s string) error {
 	n, err := strconv.ParseInt(s, 10, 32)
 	if *p = PID(n); err != nil || n < 1 {
-		return errors.New("not the number of a process")
+		return errors.New("not a process ID")
 	}
 	return nil
 }
@@ -240,7 +240,7 @@ func (l *SymbolList) Set(s string) error {
 			continue
 		}
 		if info, err := os.Stat(path); err != nil || !info.IsDir() {
-			return fmt.Errorf("%q is no folder that can be read", path)
+			return fmt.Errorf("%q is not a readable folder", path)
 		}
 		*l = append(*l, path)
 	}

@@ -24,9 +24,9 @@ func TestSymbols(t *testing.T) {
 		{"https://example.com/symbols/", "", []string{"https://example.com/symbols"}},
 		{dir + ",http://127.0.0.1:1", "", []string{"http://127.0.0.1:1"}},
 		{"debuginfod", "", []string{"https://a.example", "http://b.example/x"}},
-		{"ftp://example.com", "no http or https address", nil},
-		{filepath.Join(dir, "missing"), "no folder", nil},
-		{"", "no folder", nil},
+		{"ftp://example.com", "not an http or https address", nil},
+		{filepath.Join(dir, "missing"), "not a readable folder", nil},
+		{"", "not a readable folder", nil},
 	} {
 		var l SymbolList
 		err := l.Set(c.value)

@@ -38,15 +38,12 @@ func libraryProblem(path string) string {
 	return program.LibraryProblem(path, runtime.GOOS, runtime.GOARCH)
 }
 
-func checkRuntime(p *patient) Finding {
+func checkRuntime(*patient) Finding {
 	const name = ".NET runtime"
 	found := cli.FindRuntimes()
 	if len(found) == 0 {
-		if len(p.command) > 0 {
-			return Finding{name, Note, "none found in the usual places", "the command must bring its own"}
-		}
 		return Finding{name, Note, "none found (" + usualPlaces + ")",
-			"set DOTNET_ROOT, or record a program that brings its own runtime"}
+			"set DOTNET_ROOT, or record a program with its own runtime"}
 	}
 	var lines []string
 	old := 0
@@ -195,14 +192,14 @@ func judgeWindows(major, minor, build int, goarch, native, wine string) Finding 
 	const name = "system"
 	detail := fmt.Sprintf("Windows %d.%d.%d", major, minor, build)
 	if wine != "" {
-		detail = fmt.Sprintf("Wine %s, which calls itself %s", wine, detail)
+		detail = fmt.Sprintf("Wine %s as %s", wine, detail)
 	}
 	detail += fmt.Sprintf(", %s, %d CPUs", goarch, runtime.NumCPU())
 	switch why, remedy := options.UnsupportedMachine(goarch, native); {
 	case why != "":
 		return Finding{name, Bad, detail + ": " + why, remedy}
 	case goarch != "amd64":
-		return Finding{name, Bad, detail, "there is a profiler for x86-64 only"}
+		return Finding{name, Bad, detail, "use a machine with an x86-64 processor"}
 	case major < 10 && wine == "": // Wine has what Go needs, whatever it calls itself
 		return Finding{name, Bad,
 			detail + ": the Go runtime in the profiler needs Windows 10 or Windows Server 2016",

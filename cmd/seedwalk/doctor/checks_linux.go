@@ -40,7 +40,7 @@ func checkSystem(*patient) Finding {
 	detail := fmt.Sprintf("Linux %s, %s, %d CPUs; no special rights are needed",
 		unix.ByteSliceToString(u.Release[:]), runtime.GOARCH, runtime.NumCPU())
 	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
-		return Finding{"system", Bad, detail, "there is a profiler for x86-64 and AArch64 only"}
+		return Finding{"system", Bad, detail, "use a machine with an x86-64 or ARM64 processor"}
 	}
 	return Finding{"system", Good, detail, ""}
 }
@@ -69,7 +69,7 @@ func checkLoads(p *patient) Finding {
 		line, _, _ := strings.Cut(why, "\n")
 		return Finding{name, Bad, line, "install what is missing, or build the library on this machine"}
 	}
-	return Finding{name, Good, "the dynamic loader takes it", ""}
+	return Finding{name, Good, "it can be loaded", ""}
 }
 
 // checkSignal asks a child, which sees what a recorded command would see.
@@ -160,7 +160,7 @@ func checkNames(p *patient) Finding {
 	for _, path := range images {
 		if file := missingDebugFile(path); file != "" {
 			return Finding{name, Note,
-				fmt.Sprintf("%s has no names of its own: its frames will read %s+0x...", path,
+				fmt.Sprintf("%s has no symbols: its frames will read %s+0x...", path,
 					filepath.Base(path)),
 				fmt.Sprintf("put %s into %s (dotnet-symbol fetches it)", file, filepath.Dir(path))}
 		}

@@ -13,8 +13,8 @@ func TestByProbe(t *testing.T) {
 	for _, c := range []struct{ unread, unseen, want, not string }{
 		{"", "", "", "probe"},
 		{"no leave", "", "the probe reads the program's memory, on a thread of the runtime, because the kernel refuses it to seedwalk (no leave)", "blocked"},
-		{"", "not shown", "blocked threads get a signal each time that they have run, because the kernel does not say where they wait (not shown)", "memory"},
-		{"no leave", "not shown", "(no leave); blocked threads", "\n"},
+		{"", "not shown", "each blocked thread gets a signal after it has run, because the kernel does not say where it waits (not shown)", "memory"},
+		{"no leave", "not shown", "(no leave); each blocked thread", "\n"},
 	} {
 		got := byProbe(c.unread, c.unseen)
 		expect.True(t, strings.Contains(got, c.want) && !strings.Contains(got, c.not),

@@ -31,7 +31,7 @@ func checkProcess(p *patient) Finding {
 	status := procstat.Status(p.pid)
 	if status == nil {
 		p.gone = true
-		return Finding{name, Bad, fmt.Sprintf("there is no process %d", p.pid), "look for its number with ps"}
+		return Finding{name, Bad, fmt.Sprintf("there is no process %d", p.pid), "find its PID with ps"}
 	}
 	threads, _ := strconv.Atoi(status["Threads"])
 	detail := fmt.Sprintf("%d (%s), %s", p.pid, status["Name"], cli.CountOf(threads, "thread"))
@@ -69,11 +69,11 @@ func checkContainer(p *patient) Finding {
 		}
 	}
 	if len(other) == 0 {
-		return Finding{name, Good, "the process shares our namespaces", ""}
+		return Finding{name, Good, "the process has seedwalk's namespaces", ""}
 	}
 	detail := "the process has its own namespaces: " + strings.Join(other, ", ")
 	if ids := strings.Fields(procstat.Status(p.pid)["NSpid"]); len(ids) > 1 {
-		detail += "; its number there is " + ids[len(ids)-1]
+		detail += "; its PID there is " + ids[len(ids)-1]
 	}
 	return Finding{name, Note, detail, ""}
 }

@@ -22,23 +22,23 @@ func checkProcess(p *patient) Finding {
 	const name = "process"
 	if p.pid == os.Getpid() {
 		p.gone = true
-		return Finding{name, Bad, fmt.Sprintf("%d is this one", p.pid), "name another"}
+		return Finding{name, Bad, fmt.Sprintf("%d is seedwalk itself", p.pid), "choose another process"}
 	}
 	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION|windows.SYNCHRONIZE, false,
 		uint32(p.pid))
 	if err != nil && !errors.Is(err, windows.ERROR_ACCESS_DENIED) {
 		p.gone = true
 		return Finding{name, Bad, fmt.Sprintf("there is no process %d", p.pid),
-			"look for its number with tasklist or the task manager"}
+			"find its PID with tasklist or the task manager"}
 	}
 	if err != nil {
-		return Finding{name, Bad, fmt.Sprintf("%d may not be opened", p.pid),
+		return Finding{name, Bad, fmt.Sprintf("access to %d was denied", p.pid),
 			"run seedwalk as its user, or from a prompt that was started as administrator"}
 	}
 	defer windows.CloseHandle(h)
 	if w, err := windows.WaitForSingleObject(h, 0); err == nil && w == windows.WAIT_OBJECT_0 {
 		p.gone = true
-		return Finding{name, Bad, fmt.Sprintf("%d has ended", p.pid), "nothing can be seen of it any more"}
+		return Finding{name, Bad, fmt.Sprintf("%d has ended", p.pid), "an ended process has no stacks"}
 	}
 	return Finding{name, Good, fmt.Sprintf("%d (%s)", p.pid, imageOf(h)), ""}
 }
@@ -81,6 +81,6 @@ func checkAttach(p *patient) Finding {
 
 // checkStack notes that seedwalk stack works on Linux only.
 func checkStack(*patient) Finding {
-	return Finding{"stack", Note, "of running processes on Linux only",
+	return Finding{"stack", Note, "seedwalk stack reads running processes on Linux only",
 		"record --pid PID --duration 2s shows what each thread does"}
 }

@@ -30,7 +30,7 @@ func TestJudgeWindows(t *testing.T) {
 		{"Server 2016", 10, 0, 14393, "amd64", "", "", Good, "no special rights"},
 		{"Windows 7", 6, 1, 7601, "amd64", "amd64", "", Bad, "needs Windows 10 or Windows Server 2016"},
 		{"Windows 8.1", 6, 3, 9600, "amd64", "", "", Bad, "needs Windows 10"},
-		{"Wine", 6, 1, 7601, "amd64", "amd64", "8.0", Good, "Wine 8.0, which calls itself Windows 6.1.7601"},
+		{"Wine", 6, 1, 7601, "amd64", "amd64", "8.0", Good, "Wine 8.0 as Windows 6.1.7601"},
 		{"x64 emulated on ARM64", 10, 0, 22631, "amd64", "arm64", "", Bad,
 			"emulates x86-64 on an ARM64 machine"},
 		{"ARM64", 10, 0, 22631, "arm64", "arm64", "", Bad, "arm64"},

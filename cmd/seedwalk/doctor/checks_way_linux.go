@@ -44,7 +44,7 @@ func byProbe(unread, unseen string) (out string) {
 		out += "; the probe reads the program's memory, on a thread of the runtime, because the kernel refuses it to seedwalk (" + unread + ")"
 	}
 	if unseen != "" {
-		out += "; blocked threads get a signal each time that they have run, because the kernel does not say where they wait (" + unseen + ")"
+		out += "; each blocked thread gets a signal after it has run, because the kernel does not say where it waits (" + unseen + ")"
 	}
 	return out
 }

@@ -69,7 +69,7 @@ func checkLoads(p *patient) Finding {
 		return Finding{name, Bad, why,
 			"build the library on this machine, or find out what prevents loading it (a virus scanner?)"}
 	}
-	return Finding{name, Good, "the loader takes it", ""}
+	return Finding{name, Good, "it can be loaded", ""}
 }
 
 // dllsBeside resolves DLLs as the loader does for a library in dir.

@@ -25,7 +25,7 @@ import (
 const Help = `Usage: seedwalk doctor [--json] [--profiler PATH] [-- COMMAND]
        seedwalk doctor [--json] --pid PID
 
-Reports on one screen what would stop a recording here: the profiler library, the .NET runtime,
+Reports what would stop a recording here: the library for --mode snapshot, the .NET runtime,
 environment variables, how threads are stopped and samples sent, and where the output goes. With
 a command it also checks what "seedwalk record -- COMMAND" would run. Nothing is recorded.
 With --pid it says which of record --pid, record --pid --outside, and stack work for a running

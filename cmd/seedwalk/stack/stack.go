@@ -38,11 +38,10 @@ Threads with the same stack are shown together. Processes: Linux; their cores: a
   --managed-only     managed frames only
   --async            also the async methods that await what a thread runs, and what a thread that
                      blocks on a task waits for (reads the managed heap; .NET 8 and later)
-  --thread ID        only this thread (system ID); repeat it or separate with commas
+  --thread ID        only this thread; repeat it or separate with commas
   --core FILE        a core of the kernel, of gcore, or of createdump instead of a process
-  --copies FILE      instead, the stacks that the client library kept in a file because it had no
-                     helper (its option keep, docs/embedding.md); needs the running process or its
-                     core
+  --copies FILE      instead, the stacks that the client library kept in FILE without a helper
+                     (option keep, docs/embedding.md); also needs PID or --core
   --modules DIR      with --core: where to find the files that the process had mapped, by name or
                      by path; they are compared by build ID; may be repeated
 
@@ -117,19 +116,19 @@ func (f *stackFlags) check(words []string) (err error) {
 	case f.core != "" && len(words) > 0:
 		return errors.New("name a process or a core, not both")
 	case f.core == "" && len(words) != 1:
-		return errors.New("name the number of one process, or a core with --core")
+		return errors.New("name one process by its PID, or a core with --core")
 	case f.core == "" && len(f.modules) > 0:
 		return errors.New("--modules needs --core")
 	}
 	if f.core == "" {
 		if f.pid, err = strconv.Atoi(words[0]); err != nil || f.pid <= 0 {
-			return fmt.Errorf("%s is not the number of a process", words[0])
+			return fmt.Errorf("%s is not a process ID", words[0])
 		}
 	}
 	for _, t := range f.threads {
 		tid, err := strconv.Atoi(t)
 		if err != nil || tid <= 0 {
-			return fmt.Errorf("--thread %s is not the number of a thread", t)
+			return fmt.Errorf("--thread %s is not a thread ID", t)
 		}
 		f.tids = append(f.tids, tid)
 	}

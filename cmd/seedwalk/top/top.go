@@ -81,13 +81,13 @@ func (f *topFlags) check(args []string) (err error) {
 	}
 	switch {
 	case len(args) != 1 || err != nil || f.opt.PID <= 0:
-		return errors.New("name one process by its number")
+		return errors.New("name one process by its PID")
 	case f.interval < 100*time.Millisecond:
 		return errors.New("--interval must be at least 100ms")
 	case f.opt.Duration < 0:
 		return errors.New("--duration cannot be negative")
 	case !f.json && !term.IsTerminal(int(os.Stdout.Fd())):
-		return errors.New("the standard output is no terminal; add --json")
+		return errors.New("the standard output is not a terminal; add --json")
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ the standard error, so that the report is alone on the standard output.
   --output FILE      where the report goes (default: the standard output); its ending chooses
                      the format unless --format does
   --min-duration D   only waits of at least this length, such as 10ms
-  --thread ID        only this thread (system ID); repeat it or separate with commas
+  --thread ID        only this thread; repeat it or separate with commas
   --since D          only waits that ended later than D after the start of the trace, such as 1.5s
   --until D          only waits that began before D
   --top N            number of longest waits to list in text (default 20)

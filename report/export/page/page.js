@@ -206,7 +206,7 @@ const NOTES = {
   kernel: "the thread was in the kernel, whose own functions are not shown",
   async: "an async method that awaits what runs; it is on no stack",
   resumer: "a frame that only resumed the async method that it called",
-  unsampled: "processor time without samples, by the clock of the process",
+  unsampled: "CPU time without samples, by the clock of the process",
 };
 
 // selfShare is the share of a node's own value in the tree, as text.

@@ -67,7 +67,7 @@ func critical(n int) int {
 	return 0
 }
 
-// median returns the median of values, NaN if there are none.
+// median returns the median of values, or NaN.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
