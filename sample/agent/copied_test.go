@@ -49,7 +49,7 @@ func TestCopied(t *testing.T) {
 	}
 }
 
-// A thread's processor time equals that of its samples, however often it is copied.
+// A thread's CPU time equals that of its samples, however often it is copied.
 func TestCopiesCostNoTime(t *testing.T) {
 	world := fs.Build(fs.Root, fs.Managed, fs.Managed, fs.Native)
 	f := &fake{world: world, rounds: 99}
@@ -65,10 +65,10 @@ func TestCopiesCostNoTime(t *testing.T) {
 	}
 	a.Once(0, use)
 	want := []uint64{0, 100, 0, 0, 0, 800}
-	expect.True(t, slices.Equal(times, want), "processor times %v, want %v", times, want)
+	expect.True(t, slices.Equal(times, want), "CPU times %v, want %v", times, want)
 }
 
-// The first sample of a new thread has the thread's processor time, but no more than the time since the last
+// The first sample of a new thread has the thread's CPU time, but no more than the time since the last
 // round. The first sample of a thread that was there in the first round has none.
 func TestFirstSampleTime(t *testing.T) {
 	world := fs.Build(fs.Root, fs.Managed, fs.Managed, fs.Native)

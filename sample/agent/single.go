@@ -67,7 +67,7 @@ func (s *single) round(a *Agent, threads []clr.Thread) string {
 		o := s.sample(a, threads[i])
 		switch o.Advice {
 		case snapshot.AdviceRefused:
-			return "the runtime refuses to walk: " + s.sampler.Capture.Result.String()
+			return "the runtime refuses to walk its threads: " + s.sampler.Capture.Result.String()
 		case snapshot.AdviceGone, snapshot.AdviceDenied, snapshot.AdviceNotPrimed,
 			snapshot.AdviceStale, snapshot.AdviceLost:
 			continue

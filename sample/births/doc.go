@@ -1,5 +1,5 @@
 // Package births reports the new threads of a process on Linux as the kernel creates them, and samples the
-// first period of their processor time. The engine opens its own event for a new thread too late for that
+// first period of their CPU time. The engine opens its own event for a new thread too late for that
 // period.
 //
 // Sources: the packages perfevent and cpuring, and their sources.

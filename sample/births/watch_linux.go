@@ -58,7 +58,7 @@ type forked struct {
 	known   bool           // copies is set
 	named   bool           // it had the chance to inherit its creator's name
 	name    string         // "": unknown
-	weighed uint64         // processor time that the samples of its copies represent
+	weighed uint64         // CPU time that the samples of its copies represent
 }
 
 // pending returns the latest stored birth of the thread tid, or nil.
@@ -81,7 +81,7 @@ func (w *Watch) Begin(t *threads.Task) {
 	}
 }
 
-// Weigh records that a sample of a thread that waits represents some processor time, in nanoseconds.
+// Weigh records that a sample of a thread that waits represents some CPU time, in nanoseconds.
 func (w *Watch) Weigh(tid uint32, cpu uint64) {
 	if f := w.pending(tid); f != nil {
 		f.weighed += cpu // for Begin

@@ -26,7 +26,7 @@ const (
 )
 
 // leastFirst bounds first periods too, nanoseconds. A hit takes 5 to 10 us. If the next one is due by then,
-// the kernel skips it, and a count of hits no longer tells the processor time.
+// the kernel skips it, and a count of hits no longer tells the CPU time.
 const leastFirst = 40_000
 
 // firstPeriod draws a first period uniformly up to the whole one, and raises a draw below a part of it or
@@ -133,7 +133,7 @@ func (p *period) inKernel(counted uint64) uint64 {
 	return (expected - min(p.hits, expected)) * p.whole
 }
 
-// Totals is what is known about a thread's processor time.
+// Totals is what is known about a thread's CPU time.
 type Totals struct {
 	Counted  uint64 // nanoseconds while it had a clock, time in the kernel included
 	InKernel uint64 // part of Counted without hits, since the kernel is excluded

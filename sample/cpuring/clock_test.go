@@ -37,7 +37,7 @@ func TestGrid(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		for _, first := range []uint64{ms / 100, ms / fewOnGrid, ms / 3, ms * 3 / 4, ms} {
 			p := period{whole: ms, now: first, first: true, keep: keep, grid: first}
-			for at := first; at < 100*ms; at += first { // processor time
+			for at := first; at < 100*ms; at += first { // CPU time
 				counts, renew := p.hit(at)
 				expect.Equal(t, p.hits, p.gridHits(at), "hits up to a time, with a first period of %d", first)
 				must.True(t, renew == (!keep || first < ms/fewOnGrid) && (counts || at > first),
@@ -123,7 +123,7 @@ func TestInKernel(t *testing.T) {
 // when the thread stops comes soon after the thread runs again.
 type kernel struct {
 	burst, late, again uint64
-	at, due            uint64 // in nanoseconds of processor time: now, and when the timer is due
+	at, due            uint64 // in nanoseconds of CPU time: now, and when the timer is due
 }
 
 // next runs up to the next hit, and returns its place in its burst.

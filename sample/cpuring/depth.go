@@ -22,7 +22,7 @@ func (d *depth) sampled(used uint64, cut bool, limit int) (changed bool) {
 	if d.enough == 0 {
 		d.enough = enoughShallow
 	}
-	was := d.small
+	prev := d.small
 	switch {
 	case cut:
 		if d.small && d.enough < 1<<24 {
@@ -35,7 +35,7 @@ func (d *depth) sampled(used uint64, cut bool, limit int) (changed bool) {
 		d.shallow++
 		d.small = d.small || d.shallow >= d.enough
 	}
-	return d.small != was
+	return d.small != prev
 }
 
 // depths holds the depths of threads that may be added again. A thread that gets the number of an ended one

@@ -1,5 +1,5 @@
-// Package cpuring samples the processor time of a process's threads from outside: each time a thread has used
-// one period of processor time, the kernel copies its registers and stack into a ring. The process is not
+// Package cpuring samples the CPU time of a process's threads from outside: each time a thread has used
+// one period of CPU time, the kernel copies its registers and stack into a ring. The process is not
 // stopped, and no code of seedwalk's runs in it.
 //
 // Source: package perfevent and its sources.

@@ -9,7 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/perfevent"
 )
 
-// Newborns samples the first period of processor time of each thread, from its first instant. A thread
+// Newborns samples the first period of CPU time of each thread, from its first instant. A thread
 // inherits copies of its creator's clocks. A copy begins with a whole period, so Renew gives the creator's
 // clocks a new random one: the first hit of a copy falls anywhere in the first period and represents a whole
 // one. Later hits do not count.
@@ -59,7 +59,7 @@ const (
 	creatorRests = 10_000_000_000
 )
 
-// NewNewborns opens the rings. Period is the nanoseconds of processor time that a hit represents.
+// NewNewborns opens the rings. Period is the nanoseconds of CPU time that a hit represents.
 // Errors are those of package perfevent.
 func NewNewborns(pid int, period uint64) (*Newborns, error) {
 	n := &Newborns{pid: uint32(pid), live: max(copiesLive, copiesHits*period),

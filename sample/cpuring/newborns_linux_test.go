@@ -38,7 +38,7 @@ func later(rounds int) {
 	spun.Store(x)
 }
 
-// threadTime is the thread's processor time, nanoseconds.
+// threadTime is the thread's CPU time, nanoseconds.
 func threadTime() int64 {
 	var ts unix.Timespec
 	unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts)
@@ -59,7 +59,7 @@ func roundsOf() int {
 	return int(rounds * ms / least)
 }
 
-// live runs a thread that ends at once. It returns how much of the thread's first period of processor time
+// live runs a thread that ends at once. It returns how much of the thread's first period of CPU time
 // was in early, and how much in later.
 func live(rounds int) (inEarly, inLater float64) {
 	done := make(chan [3]int64)

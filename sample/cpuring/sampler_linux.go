@@ -15,7 +15,7 @@ import (
 type Config struct {
 	PID    int
 	Kernel bool   // sample only threads that are added: by Add their kernel time, by AddBoth all time
-	Period uint64 // nanoseconds of processor time between two samples of a thread
+	Period uint64 // nanoseconds of CPU time between two samples of a thread
 	Stack  int    // bytes to copy of a stack known to be shallow
 	Short  bool   // threads are removed soon, and added again: so their clocks have random first periods
 	Wake   bool   // each sample makes one of Rings readable
@@ -286,7 +286,7 @@ func (s *Sampler) Stop(tid uint32) {
 	}
 }
 
-// Remove stops sampling a thread. It returns what is known of its processor time, false if the thread was not
+// Remove stops sampling a thread. It returns what is known of its CPU time, false if the thread was not
 // sampled.
 func (s *Sampler) Remove(tid uint32) (Totals, bool) {
 	s.mu.Lock()
@@ -307,7 +307,7 @@ func (s *Sampler) Remove(tid uint32) (Totals, bool) {
 	return t.before, true
 }
 
-// InKernel returns the nanoseconds of a sampled thread's processor time that have no hits, because the kernel
+// InKernel returns the nanoseconds of a sampled thread's CPU time that have no hits, because the kernel
 // permits no hits in itself.
 func (s *Sampler) InKernel(tid uint32) (nanos uint64) {
 	s.mu.Lock()

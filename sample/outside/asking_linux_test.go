@@ -386,15 +386,16 @@ func TestEndCopies(t *testing.T) {
 		blocks        bool
 		before        int // looks before at which it did not block the signal
 	}{
-		{"not blocked, for a moment", 0, manyLooks - 1, false, true, false, false, 0},
-		{"not blocked for some time", 0, manyLooks, false, false, false, false, 0},
+		{"not blocked, for a moment", 0, manyMaskChecks - 1, false, true, false, false, 0},
+		{"not blocked for some time", 0, manyMaskChecks, false, false, false, false, 0},
 		{"not blocked, a short copy", 0, 1, true, false, false, false, 0},
-		{"left by a fault, for a moment", urgent, manyLooks - 1, false, true, false, false, 0},
-		{"left by a fault for some time", urgent, manyLooks, false, true, true, false, 0},
+		{"left by a fault, for a moment", urgent, manyMaskChecks - 1, false, true, false, false, 0},
+		{"left by a fault for some time", urgent, manyMaskChecks, false, true, true, false, 0},
 		{"left by a fault, a short copy", urgent, 1, true, true, true, false, 0},
-		{"blocked by the program", urgent | mine, manyLooks, false, true, false, false, 0},
+		{"blocked by the program", urgent | mine, manyMaskChecks, false, true, false, false, 0},
 		{"blocked by the program, a short copy", urgent | mine, 1, true, true, false, true, 0},
-		{"left by a fault a moment ago", urgent, manyLooks - 1, false, true, false, false, manyLooks - 1},
+		{"left by a fault a moment ago", urgent, manyMaskChecks - 1, false, true, false, false,
+			manyMaskChecks - 1},
 	} {
 		e, _, _, dir := asking(t)
 		tid := uint32(unix.Gettid())
@@ -403,7 +404,7 @@ func TestEndCopies(t *testing.T) {
 			if describe(t, dir, tid, masks(0, c.blocked)); i < c.before {
 				describe(t, dir, tid, masks(0, 0))
 			}
-			e.endCopies(k, int64(i+1)*looksApart, c.short)
+			e.endCopies(k, int64(i+1)*maskCheckEvery, c.short)
 		}
 		if asked := e.Stats.Relayed > 0; k.Copied != c.copied || asked != c.asked || k.Blocks != c.blocks ||
 			k.Copied == (k.Event.(*fakeEvent).period > 0) {

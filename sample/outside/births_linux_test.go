@@ -127,7 +127,7 @@ func TestFirstHit(t *testing.T) {
 		name string
 		tid  uint32
 		time uint64
-		used int64 // processor time at the hit
+		used int64 // CPU time at the hit
 		want int
 	}{
 		{"in the first period", 2, hit.Time, e.Period, 0},

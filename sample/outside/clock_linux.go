@@ -20,7 +20,7 @@ func (e *Engine) chooseClock() sampler.Clock {
 	case e.tryEvents():
 		return sampler.ClockPerf
 	case want == sampler.ClockPerf:
-		e.Stream.Out.Note("the kernel permits no perf events of this process, or too few: the tool's random clock is used instead")
+		e.Stream.Out.Note("the kernel permits no perf events of this process, or too few: the random clock is used instead")
 	}
 	return sampler.ClockRandom
 }

@@ -72,15 +72,15 @@ func (e *Engine) useCopies(t *threads.Task) {
 }
 
 const (
-	looksApart = int64(5e6) // nanoseconds between two looks at the signal mask of a copied thread, at least
-	manyLooks  = 20         // looks in a row with the same result, after which endCopies acts
+	maskCheckEvery = int64(5e6) // least nanoseconds between two reads of the signal mask of a copied thread
+	manyMaskChecks = 20         // equal results in a row after which endCopies acts
 )
 
 // endCopies gives a copied thread its signals back when it has not blocked them for some time. It unblocks
 // signals that a fault has left blocked for some time. If a copy was too short (copies hold at most 64 KB of
 // one stack), it does both at once.
 func (e *Engine) endCopies(t *threads.Task, now int64, short bool) {
-	if e.kernelTime.All || t.Stretched || !short && now-t.LookedAt < max(e.Period, looksApart) {
+	if e.kernelTime.All || t.Stretched || !short && now-t.LookedAt < max(e.Period, maskCheckEvery) {
 		return
 	}
 	t.LookedAt = now
@@ -88,7 +88,7 @@ func (e *Engine) endCopies(t *threads.Task, now int64, short bool) {
 	if blocked := !ok || masks.Blocked&(uint64(1)<<(e.signal()-1)) != 0; blocked != t.StillBlocked {
 		t.StillBlocked, t.Looks = blocked, 0
 	}
-	if t.Looks++; !short && t.Looks < manyLooks {
+	if t.Looks++; !short && t.Looks < manyMaskChecks {
 		return
 	}
 	if t.StillBlocked {

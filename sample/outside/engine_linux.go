@@ -64,7 +64,7 @@ type Engine struct {
 	begins     bool       // the process is of a command, and no other engine has sampled it
 	ranBefore  int64      // the process's clock when sampling began; 0 = sampled from its start, -1 = unknown
 	ranSince   uint64     // how far that clock has advanced since, nanoseconds
-	accounted  uint64     // processor time of threads that has been sent, nanoseconds
+	accounted  uint64     // CPU time of threads that has been sent, nanoseconds
 	ranSent    wire.Usage // the last message about the process's clock
 	cpus       int        // of the machine
 	often      threads.Waits
@@ -243,7 +243,7 @@ func (e *Engine) sleep(d time.Duration) {
 func (e *Engine) open() error {
 	e.Base.Open()
 	if e.asked != nil {
-		e.Stream.Out.Note("the kernel does not permit seedwalk to read the program's memory: the probe in the program reads it")
+		e.Stream.Out.Note("the kernel does not let seedwalk read the program's memory, so the probe in the program reads it")
 	}
 	e.refresh()
 	return e.Stream.Push()
@@ -447,11 +447,11 @@ func (e *Engine) record(r *probe.Record) {
 	e.SendAt(s.Time, t.TID, gap, e.Stream.Frames, s.Cpu, s.Wall)
 }
 
-// maxOverrun bounds the processor time of one sample of a timer, in nanoseconds. Timers expire on the
+// maxOverrun bounds the CPU time of one sample of a timer, in nanoseconds. Timers expire on the
 // kernel's tick, which is at most 10 ms apart. More overruns mean that the thread blocked the signal.
 const maxOverrun = 20_000_000
 
-// timesOf returns the processor time and the wall time that a sample represents.
+// timesOf returns the CPU time and the wall time that a sample represents.
 func (e *Engine) timesOf(t *threads.Task, r *probe.Record) (cpu uint64, wall int64) {
 	if r.Why == probe.Timer || r.Why == probe.ClockHit {
 		cpu = t.Period(e.Period)

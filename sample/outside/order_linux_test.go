@@ -23,7 +23,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// said describes the samples and the processor times of a stream, in order.
+// said describes the samples and the CPU times of a stream, in order.
 func said(stream []byte) (all []string) {
 	for r := wire.NewReader(bytes.NewReader(stream)); ; {
 		m, err := r.Next()
@@ -53,7 +53,7 @@ func putSample(mem shared, tid uint32) {
 	binary.LittleEndian.PutUint64(mem[headHead:], at+size)
 }
 
-// The last samples of a thread are weighed before its processor time is sent.
+// The last samples of a thread are weighed before its CPU time is sent.
 func TestLastSamples(t *testing.T) {
 	e, mem, _, dir := asking(t)
 	var out bytes.Buffer
@@ -146,7 +146,7 @@ func TestAsksWhereItLooked(t *testing.T) {
 	}
 }
 
-// The time of a visit that finds the thread running goes to its samples of processor time. The time of one
+// The time of a visit that finds the thread running goes to its samples of CPU time. The time of one
 // that finds it blocked goes to the sample of that stack, also if there is no room to hold the stack.
 func TestTimeOfVisit(t *testing.T) {
 	const passed = int64(time.Hour)

@@ -15,7 +15,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
-// A young thread gets as many samples per processor time as any other: the kept share of its overflows equals
+// A young thread gets as many samples per CPU time as any other: the kept share of its overflows equals
 // its period divided by the full period.
 func TestYoungPeriod(t *testing.T) {
 	for _, c := range []struct {
@@ -237,7 +237,7 @@ func TestBetweenTicks(t *testing.T) {
 	}
 }
 
-// sentBy returns the processor time that was sent of a thread with a cause.
+// sentBy returns the CPU time that was sent of a thread with a cause.
 func sentBy(t *testing.T, e *Engine, tid uint64, cause uint8) (nanos uint64) {
 	t.Helper()
 	for r := wire.NewReader(bytes.NewReader(e.Stream.Out.Bytes())); ; {
@@ -251,7 +251,7 @@ func sentBy(t *testing.T, e *Engine, tid uint64, cause uint8) (nanos uint64) {
 	}
 }
 
-// sentUsage returns the processor time that was sent of a thread.
+// sentUsage returns the CPU time that was sent of a thread.
 func sentUsage(t *testing.T, e *Engine, tid uint64) (u wire.Usage) {
 	t.Helper()
 	for r := wire.NewReader(bytes.NewReader(e.Stream.Out.Bytes())); ; {
@@ -262,7 +262,7 @@ func sentUsage(t *testing.T, e *Engine, tid uint64) (u wire.Usage) {
 	}
 }
 
-// A thread's processor time is that of its last schedstat and, if it has ended, what its event has counted
+// A thread's CPU time is that of its last schedstat and, if it has ended, what its event has counted
 // since, minus the time before the recording.
 func TestSpent(t *testing.T) {
 	for _, c := range []struct {

@@ -55,7 +55,7 @@ const (
 	lostAnswer = 100000000
 	// maxPeriods is how many usual samples one sample may represent.
 	maxPeriods = 16
-	// waking is the processor time below which a thread in a system call has only just woken up.
+	// waking is the CPU time below which a thread in a system call has only just woken up.
 	waking = 10000
 	// clockNice is the priority of the tool's thread, where permitted: late moments make the samples worse.
 	clockNice = -10
@@ -162,7 +162,7 @@ func (e *Engine) drawOne(t *threads.Task, weight uint64) {
 	e.random.open++
 }
 
-// answered reports whether a requested sample is one of processor time: the thread was on a processor
+// answered reports whether a requested sample is one of CPU time: the thread was on a processor
 // at the moment, or got the tool's processor as soon as the tool slept. If so, answered sets the times that
 // the sample represents.
 func (e *Engine) answered(t *threads.Task, s *sampler.Sample) (keep bool) {

@@ -67,7 +67,7 @@ func TestAnswered(t *testing.T) {
 	}
 }
 
-// For a client library, a sample represents the thread's processor time since its last one, within bounds.
+// For a client library, a sample represents the thread's CPU time since its last one, within bounds.
 func TestAnsweredForClient(t *testing.T) {
 	e := &Engine{}
 	e.Period, e.Config.Client = 1e6, true

@@ -151,7 +151,7 @@ func TestEndedAfterRest(t *testing.T) {
 	}
 }
 
-// The processor time of a command before its first sample is in the process's time, with its cause. That of a
+// The CPU time of a command before its first sample is in the process's time, with its cause. That of a
 // process that has been attached to is in neither.
 func TestMissStart(t *testing.T) {
 	for _, command := range []bool{true, false} {

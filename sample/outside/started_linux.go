@@ -84,7 +84,7 @@ func (e *Engine) leaveStarted(tid uint32) {
 	}
 }
 
-// accountStarted ends the sampling of a thread, and sends its processor time if the engine does not
+// accountStarted ends the sampling of a thread, and sends its CPU time if the engine does not
 // know it.
 func (e *Engine) accountStarted(tid uint32) {
 	n, ok := e.startup.Rings.Remove(tid)

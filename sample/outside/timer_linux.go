@@ -280,7 +280,7 @@ func (e *Engine) leaveSIGURG() bool {
 	return true
 }
 
-const takesSignal = "the program handles SIGURG itself now, and may have got some of seedwalk's: "
+const takesSignal = "the program now handles SIGURG and may have received some of seedwalk's signals; "
 
 // replaceTimers ends the use of SIGURG, which the program takes: it closes the events, and marks the
 // threads with timers so that they get new ones.
@@ -294,7 +294,7 @@ func (e *Engine) replaceTimers() {
 	}
 }
 
-// silent requests a sample from an armed thread that has used much processor time without one.
+// silent requests a sample from an armed thread that has used much CPU time without one.
 func (e *Engine) silent(t *threads.Task, used uint64) {
 	if t.Stretched { // no samples between stretches
 		return

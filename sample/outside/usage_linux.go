@@ -26,7 +26,7 @@ func (e *Engine) cause(t *threads.Task, ended bool) uint8 {
 	return wire.CauseTool
 }
 
-// account sends a thread's processor time.
+// account sends a thread's CPU time.
 func (e *Engine) account(t *threads.Task, ended bool) {
 	if e.Config.NoCPU || t.Accounted {
 		return
@@ -70,7 +70,7 @@ func (e *Engine) account(t *threads.Task, ended bool) {
 	e.Stream.Out.Usage(&u)
 }
 
-// sendMissed sends a part of a thread's processor time as time without samples.
+// sendMissed sends a part of a thread's CPU time as time without samples.
 func (e *Engine) sendMissed(u *wire.Usage, nanos uint64, cause uint8) {
 	if nanos > 0 {
 		u.CPUNanos -= nanos
@@ -78,7 +78,7 @@ func (e *Engine) sendMissed(u *wire.Usage, nanos uint64, cause uint8) {
 	}
 }
 
-// settled is the processor time, in nanoseconds, after which a new thread has its own signal mask: at first
+// settled is the CPU time, in nanoseconds, after which a new thread has its own signal mask: at first
 // the C library blocks all signals.
 const settled = 300_000
 
@@ -145,7 +145,7 @@ func (e *Engine) unblock(t *threads.Task, blocked uint64) bool {
 	return how != cannot
 }
 
-// accountAll sends every thread's processor time, and the process's, at the recording's end.
+// accountAll sends every thread's CPU time, and the process's, at the recording's end.
 func (e *Engine) accountAll() {
 	e.accountProcess()
 	for _, t := range e.Tasks {
@@ -160,7 +160,7 @@ func (e *Engine) accountAll() {
 	e.accountProcess()
 }
 
-// missStart sends the processor time that a command has used before its first sample.
+// missStart sends the CPU time that a command has used before its first sample.
 func (e *Engine) missStart() {
 	e.accounted += uint64(e.ranBefore)
 	e.Stream.Out.Usage(&wire.Usage{TID: uint64(e.PID), CPUNanos: uint64(e.ranBefore),

@@ -24,12 +24,12 @@ const (
 	seekPeriods     = 10    // minimum number of periods between any two readings of that list
 	seekCost        = 25000 // nanoseconds of a period that these readings may take, on average
 
-	armAfter   = 4       // periods of processor time after which a thread is armed even if it sleeps
+	armAfter   = 4       // periods of CPU time after which a thread is armed even if it sleeps
 	maxIgnored = 8       // signals taken but not answered before the engine changes to another signal
-	youngest   = 1000000 // nanoseconds of processor time before a thread gets a timer
+	youngest   = 1000000 // nanoseconds of CPU time before a thread gets a timer
 	maxQuiet   = 16      // periods (ticks if longer) that an armed thread may run without a sample
 	fewQuiet   = 2       // the same before its first answer, and after faults have left its signals blocked
-	// most doublings of the time between visits to an armed thread that show no stack
+	// bound of the doublings of the time between visits to an armed thread that show no stack
 	maxDoublings = 2
 	askEvery     = 50000000 // nanoseconds between signals to an armed thread for the registers of a stack
 	patience     = 8        // visits to a thread that cannot be asked before its incomplete stack is sent

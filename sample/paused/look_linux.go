@@ -207,11 +207,11 @@ func Lookable(pid int) error {
 func lookable(pid int) error {
 	switch status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)); {
 	case err != nil:
-		return fmt.Errorf("there is no process %d: look for its number with ps", pid)
+		return fmt.Errorf("there is no process %d: find its PID with ps", pid)
 	case pid == os.Getpid():
-		return fmt.Errorf("process %d is this one", pid)
+		return fmt.Errorf("process %d is seedwalk itself", pid)
 	case bytes.Contains(status, []byte("\nState:\tZ")) && soleThread(pid):
-		return fmt.Errorf("process %d has ended and waits for its parent to take notice: it has no stacks any more", pid)
+		return fmt.Errorf("process %d has ended (zombie): it has no stacks", pid)
 	case bytes.Contains(status, []byte("\nState:\tZ")):
 		return fmt.Errorf("the main thread of process %d has ended: seedwalk cannot read the memory of such a process", pid)
 	case procstat.Read(pid).Kernel():
@@ -228,7 +228,7 @@ func Foreign(pid int) error {
 		return nil // other checks report why; the machine of an emulated program is not known
 	}
 	if f.Bits != 64 || f.Arch != runtime.GOARCH {
-		return fmt.Errorf("process %d is of another architecture (%s): seedwalk of that machine is needed",
+		return fmt.Errorf("process %d is for another architecture (%s): use a seedwalk for that architecture",
 			pid, f.Machine)
 	}
 	return nil
@@ -248,7 +248,7 @@ func Denied(pid int) error {
 		return fmt.Errorf("there is no process %d", pid)
 	}
 	if uid := os.Geteuid(); uid != 0 && int(st.Uid) != uid {
-		return fmt.Errorf("process %d belongs to user %d and we are %d: run seedwalk as that user or as root",
+		return fmt.Errorf("process %d belongs to user %d, and seedwalk runs as user %d: run it as that user or as root",
 			pid, st.Uid, uid)
 	}
 	scope, _ := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")

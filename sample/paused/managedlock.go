@@ -233,7 +233,7 @@ func (t locks) unchanged(o *objects.Object) bool {
 	return t.Mem.ReadAt(b, o.Addr) && bytes.Equal(b, o.Data)
 }
 
-// managedThread returns the thread with the given number of the runtime's, 0 if there is none.
+// managedThread returns the thread with the given number of the runtime's, or 0.
 func (t locks) managedThread(number uint32) uint32 {
 	off, ok := t.Tables.Descriptor().Offset("Thread", "Id")
 	if !ok {

@@ -293,7 +293,7 @@ func TestLookErrors(t *testing.T) {
 		says string
 	}{
 		{"gone", 1 << 22, nil, "there is no process"},
-		{"ourselves", os.Getpid(), nil, "is this one"},
+		{"ourselves", os.Getpid(), nil, "is seedwalk itself"},
 		{"no such thread", pid, []int{1}, "has no thread 1"},
 	} {
 		_, err := LookAt(c.pid, c.tids)

@@ -1,5 +1,5 @@
 // Package perfevent opens the kernel's software events of perf on threads of other processes,
-// and reads their records. One kind of event is a clock of a thread's processor time. Its
+// and reads their records. One kind of event is a clock of a thread's CPU time. Its
 // overflow copies registers and stack into a ring, or sends a signal. The other kind is a
 // watch, which reports new threads.
 //
@@ -8,8 +8,8 @@
 // (register numbers), Documentation/admin-guide/perf-security.rst (perf_event_paranoid and
 // perf_event_mlock_kb).
 //
-// Glossary. An *event* counts a thread's processor time in nanoseconds. A *period* is the
-// processor time between two overflows. A *hit* is an overflow that was recorded. A *ring* is
+// Glossary. An *event* counts a thread's CPU time in nanoseconds. A *period* is the
+// CPU time between two overflows. A *hit* is an overflow that was recorded. A *ring* is
 // memory that the kernel writes records to and the tool reads. *Lost* are records for which
 // the ring had no room.
 //

@@ -12,7 +12,7 @@ import (
 
 // Attr selects how a clock samples.
 type Attr struct {
-	Period        uint64 // nanoseconds of processor time; the kernel raises it to 10,000
+	Period        uint64 // nanoseconds of CPU time; the kernel raises it to 10,000
 	ExcludeKernel bool   // do not ask for hits in the kernel
 	ExcludeUser   bool   // ask for hits in the kernel only
 	Regs          bool   // samples hold the user registers
@@ -34,7 +34,7 @@ type Event struct {
 // noLost is set once the kernel has refused to count lost hits: it is older than Linux 6.0.
 var noLost atomic.Bool
 
-// OpenClock opens a clock of a thread's processor time, on one CPU or on any if cpu is -1. A
+// OpenClock opens a clock of a thread's CPU time, on one CPU or on any if cpu is -1. A
 // clock on any CPU cannot share a ring. If the kernel permits no hits in the kernel, the
 // clock excludes them, or is refused if it would have no others. An error is an *Error.
 func OpenClock(tid, cpu int, a Attr) (*Event, error) {
@@ -147,7 +147,7 @@ const ownerTID = 0
 // inheritThread is inherit_thread of struct perf_event_attr.
 const inheritThread = 1 << 35
 
-// Count returns the nanoseconds of processor time that the thread has used while the event
+// Count returns the nanoseconds of CPU time that the thread has used while the event
 // was enabled, time in the kernel included. It works after the thread's end. The call does not block, so it
 // bypasses Go's scheduler, whose monitor thread it would wake up.
 func (e *Event) Count() (ns uint64, err error) {

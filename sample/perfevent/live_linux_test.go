@@ -69,7 +69,7 @@ func (w *worker) serve(ready chan<- int) {
 
 func (w *worker) do(f func()) { w.work <- f; <-w.done }
 
-// burn uses d of the thread's processor time.
+// burn uses d of the thread's CPU time.
 func burn(d time.Duration) time.Duration {
 	began := threadTime()
 	for threadTime()-began < d {

@@ -93,10 +93,10 @@ func (m *Memory) point(what string) {
 	}
 }
 
-// futexWait waits until a word changes from was.
-func futexWait(word *uint32, was uint32, limit time.Duration) {
+// futexWait waits until a word changes from prev.
+func futexWait(word *uint32, prev uint32, limit time.Duration) {
 	t := unix.NsecToTimespec(int64(limit))
-	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), 0, uintptr(was),
+	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), 0, uintptr(prev),
 		uintptr(unsafe.Pointer(&t)), 0, 0)
 }
 

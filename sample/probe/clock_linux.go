@@ -32,9 +32,9 @@ func (f *File) Near(i int) bool {
 
 // TimerPlan is how CPU timers sample at one rate.
 type TimerPlan struct {
-	Period int64  // of the timers, nanoseconds of processor time
+	Period int64  // of the timers, nanoseconds of CPU time
 	Keep   uint32 // how many of Thinning expiries are samples
-	Each   int64  // nanoseconds of processor time that a sample represents
+	Each   int64  // nanoseconds of CPU time that a sample represents
 }
 
 // shortTimer is the period of timers, nanoseconds. It is so short that the timer of a running thread has
@@ -72,7 +72,7 @@ func YoungPeriod(least, most, period uint64, random func(n uint64) uint64) (youn
 
 // FirstPeriod returns a random period, up to the full one, for a thread that is not young. The thread's first
 // overflow is a sample. Of the next ones, keep of Thinning are samples, until the engine sets the full
-// period. So the chance that a thread gets a sample grows with its processor time, even if it uses less than
+// period. So the chance that a thread gets a sample grows with its CPU time, even if it uses less than
 // one period. If the full period is short, FirstPeriod returns it, and 0 for keep.
 func FirstPeriod(period uint64, random func(n uint64) uint64) (first uint64, keep uint32) {
 	if period <= MostYoung {

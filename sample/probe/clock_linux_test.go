@@ -101,7 +101,7 @@ var overflows = []struct {
 	{"the tool's clock", -1, 0, 0, uint32(OpClock), 0, "why 5/1 clock 0 strangers 0 asked 0"},
 }
 
-// The handler samples processor time for an overflow of the thread's own event, and for nothing similar.
+// The handler samples CPU time for an overflow of the thread's own event, and for nothing similar.
 func TestOverflow(t *testing.T) {
 	var in strings.Builder
 	for _, c := range overflows {

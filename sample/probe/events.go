@@ -37,7 +37,7 @@ func (f *File) Session() (state, failed uint32) {
 	return atomic.LoadUint32(&f.h.session), atomic.LoadUint32(&f.h.failed)
 }
 
-// Helper returns the kernel's number of the probe's own thread, 0 if there is none.
+// Helper returns the kernel's number of the probe's own thread, or 0.
 func (f *File) Helper() uint32 { return atomic.LoadUint32(&f.h.helper) }
 
 // Taken returns the used bytes of the ring.

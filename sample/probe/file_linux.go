@@ -38,7 +38,7 @@ type Numbers interface {
 // SetNumbers sets how the target numbers its threads.
 func (f *File) SetNumbers(n Numbers) { f.numbers = n }
 
-// outer returns our number of the thread that the target calls tid, 0 if there is none.
+// outer returns our number of the thread that the target calls tid, or 0.
 func (f *File) outer(tid uint32) uint32 {
 	if f.numbers == nil || tid == 0 {
 		return tid
@@ -165,7 +165,7 @@ func (f *File) wake() {
 func (f *File) SetTimerKeep(keep uint32) { atomic.StoreUint32(&f.h.timerKeep, keep) }
 
 // SetPeriod sets the period of timers armed from now on, in nanoseconds of a thread's
-// processor time.
+// CPU time.
 func (f *File) SetPeriod(nanos uint64) { atomic.StoreUint64(&f.h.period, nanos) }
 
 // Where returns the address of the header in the target, and the tag in it. After an exec the header is gone.

@@ -62,7 +62,7 @@ func ReadKept(b []byte) (*Kept, error) {
 	k.h = (*header)(unsafe.Pointer(&data[0]))
 	switch h := k.h; {
 	case h.magic != Magic:
-		return nil, &Damage{0, "this is no file of copies", otherFile}
+		return nil, &Damage{0, "this is not a file of copies", otherFile}
 	case h.version != Version:
 		return nil, &Damage{uint64(unsafe.Offsetof(h.version)),
 			fmt.Sprintf("the file has version %d, not %d", h.version, Version), otherVersion}
@@ -101,7 +101,7 @@ func (k *Kept) damaged(offset uint64, what, remedy string) {
 func (k *Kept) Read(f func(*Record)) {
 	end := k.end()
 	for at := uint64(0); at < k.h.head; {
-		size, committed, ok := k.look(at, k.h.head)
+		size, committed, ok := k.check(at, k.h.head)
 		switch bad := k.Bad; {
 		case !ok:
 			next := k.next(at)

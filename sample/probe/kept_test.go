@@ -105,7 +105,7 @@ func TestReadKeptRefuses(t *testing.T) {
 		{"cut header", func(k *keptFile) []byte { return k.data[:100] },
 			"offset 100: the file ends within its header"},
 		{"other file", func(k *keptFile) []byte { k.data[3]++; return k.data },
-			"offset 0: this is no file of copies"},
+			"offset 0: this is not a file of copies"},
 		{"other version", func(k *keptFile) []byte { k.h.version++; return k.data },
 			"offset 8: the file has version 10, not 9"},
 		{"other machine", func(k *keptFile) []byte { k.h.arch = 1 << 20; return k.data },

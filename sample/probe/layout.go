@@ -33,18 +33,18 @@ const (
 	SlotSize   = 64
 	RingSize   = 1 << 22
 	align      = 64
-	// Waiters is the most threads whose waits are recorded at the same time.
+	// Waiters bounds the threads whose waits are recorded at the same time.
 	Waiters    = 2048
 	waiterSize = 256
 	nested     = 3
 	startRoom  = 40
-	// types is the most types of dropped events.
+	// types bounds the types of dropped events.
 	types    = 512
 	typeSize = 512
 	typeName = 480
 	typesAt  = HeaderSize + Slots*SlotSize + Waiters*waiterSize
 	thrown   = 1 << 63
-	// rules is how many types and frames may have a rule.
+	// rules bounds the types and frames with a rule.
 	rules    = 1 << rulesLog
 	rulesLog = 14
 	// ruleFrame is the flag of a frame's rule: tasks.RuleFrame.
@@ -66,7 +66,7 @@ const (
 	OpArm    Op = 2
 	OpDisarm Op = 3
 	OpLeave  Op = 4
-	OpClock  Op = 5 // a sample of processor time
+	OpClock  Op = 5 // a sample of CPU time
 )
 
 // Why is the reason for a record.
@@ -77,7 +77,7 @@ const (
 	Timer    Why = 2
 	Armed    Why = 3
 	Event    Why = 4 // of the runtime: the registers that a call preserves are known
-	ClockHit Why = 5 // processor time: one period
+	ClockHit Why = 5 // CPU time: one period
 )
 
 // Flags of a record.

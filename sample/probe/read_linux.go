@@ -18,7 +18,7 @@ type Memory struct {
 	c     Choice
 	limit time.Duration
 	send  func(Reader) error
-	wait  func(word *uint32, was uint32, limit time.Duration)
+	wait  func(word *uint32, prev uint32, limit time.Duration)
 	now   func() time.Time
 	step  func(what string) // for tests: others may run before what follows; nil
 
@@ -34,9 +34,9 @@ type Memory struct {
 	Stats ReadStats
 }
 
-// Choice chooses the target's threads for a Memory.
+// Choice chooses the threads of the target that serve a Memory.
 type Choice interface {
-	// Reader returns the nth best thread that can take our signal now, false if there is none.
+	// Reader returns the nth best thread that can take our signal now, or false.
 	Reader(n int) (a Reader, ok bool)
 	// Living reports whether the process is still the one that was opened.
 	Living() bool
@@ -238,7 +238,7 @@ func (m *Memory) request(p []byte, addr uint64, mappings bool) (n int, a Answer)
 	return n, Whole
 }
 
-// free returns an unused request, -1 if there is none.
+// free returns an unused request, or -1.
 func (m *Memory) free() int {
 	for i := range readRequests {
 		if s := atomic.LoadUint32(&m.f.request(i).state) % readStates; s == readFree || s == readDone {

@@ -56,7 +56,7 @@ func (r *reader) read(f func(*Record)) {
 		r.tail = head
 	}
 	for at := r.tail; at < head; {
-		size, committed, ok := r.look(at, head)
+		size, committed, ok := r.check(at, head)
 		if !ok { // claimed a moment ago; its size is not written yet
 			break
 		}
@@ -99,9 +99,9 @@ func (r *reader) free() {
 	atomic.StoreUint64(&r.h.tail, r.tail)
 }
 
-// look reads the words of a record that show whether it is claimed and committed. ok is false if it is
+// check reads the words of a record that show whether it is claimed and committed. ok is false if it is
 // not claimed, or impossible.
-func (r *reader) look(at, head uint64) (size uint64, committed, ok bool) {
+func (r *reader) check(at, head uint64) (size uint64, committed, ok bool) {
 	r.point("load claim")
 	rec := (*record)(unsafe.Pointer(&r.ring[at%RingSize]))
 	if atomic.LoadUint64(&rec.claim) != at|2 {

@@ -39,7 +39,7 @@ type async struct {
 	frames  map[uint64]tasks.Rule // by return address
 	Stats   asyncStats
 
-	// Of the walk under way.
+	// State of the current walk.
 	words  []uint64 // candidates for the address of the box or task
 	body   string   // the async method whose body was seen last
 	end    int      // index of the first frame that only resumed the body, 0 = unknown
@@ -77,11 +77,11 @@ var AsyncReasons = [asyncReasons]string{"async_joined", "async_moved", "async_ne
 
 // resumes is a method's role in chains.
 type resumes struct {
-	body string // name of the async method whose body it is
-	task bool   // it runs a task
-	help bool   // it is between a box and the body
-	kick bool   // it calls a body that has not been suspended yet
-	name string
+	body   string // name of the async method whose body it is
+	task   bool   // it runs a task
+	help   bool   // it is between a box and the body
+	starts bool   // it calls a body that has not been suspended yet
+	name   string
 }
 
 // AsyncMarker is the name of the frame between a thread's stack and its async callers.
@@ -152,7 +152,7 @@ func resumesOf(name string) (r resumes) {
 	case plain != name:
 		r.body = plain
 	case strings.HasPrefix(name, "System.Runtime.CompilerServices.Async"):
-		r.kick = strings.Contains(name, ".Start")
+		r.starts = strings.Contains(name, ".Start")
 		r.help = strings.Contains(name, "ExecutionContextCallback")
 	case strings.HasPrefix(name, "System.Threading.Tasks.Task.ExecuteWithThreadLocal"):
 		r.task = true
@@ -172,7 +172,7 @@ func (e *Base) visitAsync(f *merge.Frame, i int, regs *context.Registers, end ui
 	switch {
 	case r.body != "" && (a.body == "" || a.end == 0): // else a box is inlined in it
 		a.body, a.end, a.words, a.shells = r.body, 0, a.words[:0], a.shells[:0]
-	case r.kick, a.body != "" && r.name == a.body:
+	case r.starts, a.body != "" && r.name == a.body:
 		a.body = ""
 	case r.help || r.task || a.body != "":
 		if a.end == 0 {

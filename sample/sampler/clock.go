@@ -11,7 +11,7 @@ type Clock string
 
 const (
 	ClockAuto   Clock = "auto"   // ClockPerf if the kernel permits it, otherwise ClockRandom
-	ClockPerf   Clock = "perf"   // perf events of each thread's processor time, by high-resolution timers
+	ClockPerf   Clock = "perf"   // perf events of each thread's CPU time, by high-resolution timers
 	ClockRandom Clock = "random" // random moments chosen by the tool
 	ClockTimer  Clock = "timer"  // CPU timers, which expire on the kernel's tick
 	// ClockOverrun is ClockTimer with each sample weighted by 1 + the timer's overrun. It gives wrong

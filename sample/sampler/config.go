@@ -10,7 +10,7 @@ import (
 type Config struct {
 	RateHz    float64                  // samples per second and thread, above 0
 	Raw       string                   // file for raw samples, "" for none
-	NoCPU     bool                     // no samples of processor time
+	NoCPU     bool                     // no samples of CPU time
 	Clock     Clock                    // "" is ClockAuto
 	NoWall    bool                     // no samples of blocked threads
 	WallEvery time.Duration            // shortest time between samples of a waiting thread; 0: one period
@@ -20,7 +20,7 @@ type Config struct {
 	WaitMin   time.Duration            // shorter waits are only counted
 	Client    bool                     // for a client library: copies, and samples that are not scaled
 	Async     bool                     // samples have async callers
-	Start     *startup.Starting        // samples of a command's start, nil if there are none
+	Start     *startup.Starting        // samples of a command's start, or nil
 	File      Shared                   // Windows: the shared section, nil if no events are wanted
 }
 
@@ -33,4 +33,4 @@ type Shared interface{ Owner() int }
 
 // HandlersLeft is the reason that Engine.Run returns if no thread of the process took the signal that
 // restores its handlers.
-const HandlersLeft = "the program's threads have taken no signal: the probe's handlers are still there, and go when it is recorded again"
+const HandlersLeft = "no thread of the program took the signal that removes the probe's handlers: they stay, without effect, until the next recording of the process ends"

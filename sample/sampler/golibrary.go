@@ -9,7 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// GoLibrary returns the path of a Go library among the modules of a process, "" if there is none. The program
+// GoLibrary returns the path of a Go library among the modules of a process, or "". The program
 // itself does not count, because its runtime was there first, nor do seedwalk's libraries, which leave
 // signals unchanged.
 func GoLibrary(pid int, t *module.Table) string {

@@ -153,7 +153,7 @@ func TestResumes(t *testing.T) {
 		box + "ExecutionContextCallback":                     {help: true},
 		"System.Threading.ExecutionContext.RunInternal":      {help: true},
 		"System.Threading.Tasks.Task.ExecuteWithThreadLocal": {task: true},
-		"System.Runtime.CompilerServices.AsyncMethodBuilderCore.Start<App.Get>": {kick: true},
+		"System.Runtime.CompilerServices.AsyncMethodBuilderCore.Start<App.Get>": {starts: true},
 	} {
 		want.name = name
 		expect.Equal(t, resumesOf(name), want, name)

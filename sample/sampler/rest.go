@@ -29,7 +29,7 @@ const (
 	restCredit  = time.Second
 )
 
-// Rest is what is known about a rest that was read.
+// Rest is how reliable the rest of a stack is.
 type Rest uint8
 
 const (
@@ -159,9 +159,9 @@ func (e *Base) AddRest(c *walk.Capture, sp uint64) bool {
 // still reports whether the copy in c is still in the process's memory from the given offset on.
 func (e *Base) still(c *walk.Capture, from int) bool {
 	var now [restOverlap]byte
-	was := c.Stack.Data[from:]
-	n := e.Target.Mem.ReadSome(now[:len(was)], c.Stack.Addr+uint64(from))
-	return bytes.Equal(now[:n], was)
+	prev := c.Stack.Data[from:]
+	n := e.Target.Mem.ReadSome(now[:len(prev)], c.Stack.Addr+uint64(from))
+	return bytes.Equal(now[:n], prev)
 }
 
 // doubtLater marks the frames whose return addresses are above end. That memory was read after the sample.

@@ -26,7 +26,7 @@ type Base struct {
 	// ReadsRest adds the rest of a truncated stack, or a part of it, by AddRest. If nil, no rest is read.
 	ReadsRest func(c *walk.Capture) Rest
 	rest      rest
-	Between   func() // handles records between rounds; nil: there are none
+	Between   func() // handles records between rounds; may be nil
 
 	Period  int64 // of a sample, nanoseconds
 	began   time.Time
@@ -39,7 +39,7 @@ type Base struct {
 	Stats   stats
 	Pending pending
 	Ending  bool   // no sample will get a better stack later
-	noRoom  uint64 // processor time that NoRoom has returned, nanoseconds
+	noRoom  uint64 // CPU time that NoRoom has returned, nanoseconds
 
 	Syscalls syscalls
 	Async    *async // nil: samples have no async callers

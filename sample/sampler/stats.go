@@ -9,7 +9,7 @@ import (
 // stats are the counters of a recording.
 type stats struct {
 	Rounds, Visits, Rests         uint64
-	Timed, Overruns               uint64 // samples of processor time
+	Timed, Overruns               uint64 // samples of CPU time
 	Copied                        uint64 // of Timed: the kernel has copied the stack
 	Outside, Changed              uint64 // samples of blocked threads; threads that ran meanwhile
 	Asked, Unsent, IgnoresSignals uint64 // signals
@@ -23,7 +23,7 @@ type stats struct {
 	RestsRead, RestsSkipped       uint64 // stacks with callers beyond the copy, or no time to read them
 	Both                          uint64 // on an alternate stack, with the thread's own stack below it
 	Handler                       wire.Histogram
-	Busy, Armed                   uint64   // processor time of armed threads, nanoseconds; their number
+	Busy, Armed                   uint64   // CPU time of armed threads, nanoseconds; their number
 	perThread                     []uint64 // samples of ended threads
 }
 
@@ -51,7 +51,7 @@ func (s *stats) Write(w *wire.Writer, alive []uint64) {
 // LeastMissed is the smallest number of missing samples of a thread that is more than chance.
 const LeastMissed = 10
 
-// NoRoom returns the part of a thread's processor time without samples, in nanoseconds, that belongs to
+// NoRoom returns the part of a thread's CPU time without samples, in nanoseconds, that belongs to
 // samples for which a ring had no room. This time must not be distributed over the existing samples, which
 // show what the thread did at other times. dropped is the number of such samples so far, of all threads and
 // of waits too. Each counts once. Which thread lost them is unknown: the first one with missing samples gets

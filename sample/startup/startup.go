@@ -18,10 +18,10 @@ type Starting struct {
 // maxBegun bounds the processes of one command whose start is accounted for.
 const maxBegun = 1 << 20
 
-// ended is a process that has ended, with its processor time.
+// ended is a process that has ended, with its CPU time.
 type ended struct{ pid, nanos int64 }
 
-// Ran returns the processor time of process pid, in nanoseconds, if Wait has seen it end.
+// Ran returns the CPU time of process pid, in nanoseconds, if Wait has seen it end.
 func (s *Starting) Ran(pid int) (nanos int64, ok bool) {
 	if s == nil {
 		return 0, false
@@ -65,7 +65,7 @@ func (s *Starting) End() {
 	}
 }
 
-// Take returns the sampler of process pid, nil if there is none. The caller must end it.
+// Take returns the sampler of process pid, or nil. The caller must end it.
 func (s *Starting) Take(pid int) *Sampler {
 	if s == nil {
 		return nil

@@ -29,7 +29,7 @@ type Sampler struct {
 }
 
 const (
-	// Period is the processor time between two samples, nanoseconds: short enough that a short program gets
+	// Period is the CPU time between two samples, nanoseconds: short enough that a short program gets
 	// some.
 	Period = 1000000
 	// collectEvery is the time between two reads of the rings. A ring of 512 KB has room for seven samples.

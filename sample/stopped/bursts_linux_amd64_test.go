@@ -24,7 +24,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// program is a running program of testdata. bursts knows the exact processor time of its functions.
+// program is a running program of testdata. bursts knows the exact CPU time of its functions.
 type program struct {
 	cmd *exec.Cmd
 	in  io.Closer
@@ -115,7 +115,7 @@ func needPerf(t *testing.T, b *program) {
 	}
 }
 
-// A program works in bursts that are as long as the sampling period. Its sampled shares of processor time
+// A program works in bursts that are as long as the sampling period. Its sampled shares of CPU time
 // equal those of an exact clock in the program.
 func TestOutsideBursts(t *testing.T) {
 	b := start(t, "bursts")
@@ -138,10 +138,10 @@ func TestOutsideBursts(t *testing.T) {
 	expect.True(t, math.Abs(share-want) <= most, "more than %.1f points apart; %v", 100*most, got.notes)
 	process := got.usage[wire.ProcessTID]
 	expect.True(t, process != nil && process.CPUNanos != 0 && len(got.usage) >= 3,
-		"the processor time is not accounted for: %v", got.usage)
+		"the CPU time is not accounted for: %v", got.usage)
 }
 
-// countHits counts samples of processor time by the first range that holds one of their frames.
+// countHits counts samples of CPU time by the first range that holds one of their frames.
 func countHits(samples []*wire.Sample, ranges [][2]uint64) []float64 {
 	hits := make([]float64, len(ranges))
 	for _, s := range samples {

@@ -7,6 +7,6 @@
 // Strategy. The kernel copies the stacks of running threads. A waiting thread is stopped while its stack is
 // copied. A resting thread is sampled by its known stack.
 //
-// Known gaps: without perf events, processor time is attributed to the stack at which a thread is stopped. A
+// Known gaps: without perf events, CPU time is attributed to the stack at which a thread is stopped. A
 // note reports this.
 package stopped

@@ -16,7 +16,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/walk"
 )
 
-// openRings makes the kernel sample the threads' processor time. If the kernel refuses, threads are sampled
+// openRings makes the kernel sample the threads' CPU time. If the kernel refuses, threads are sampled
 // when they are stopped, and a note reports it.
 func (e *Stopper) openRings() {
 	if e.Config.NoCPU || e.Target.Guest != nil {
@@ -29,7 +29,7 @@ func (e *Stopper) openRings() {
 			why = err.Error()
 		}
 		e.Stream.Out.Note("biased: " + why +
-			", so processor time is charged to the stack that a thread has when it is stopped, after it has run")
+			", so the CPU time of a thread is charged to the stack at which it is stopped later")
 		return
 	}
 	e.ReadsRest = e.readRest
@@ -49,7 +49,7 @@ func (e *Stopper) sampleCPU(t *threads.Task) {
 	t.Armed = err == nil
 	if errors.Is(err, perfevent.ErrLimit) && !e.limited {
 		e.limited = true
-		e.Stream.Out.Note("a limit of open files or of memory is reached: some threads have no samples of processor time")
+		e.Stream.Out.Note("the limit of open files or of locked memory is reached: some threads have no CPU samples")
 	}
 }
 
@@ -65,7 +65,7 @@ func (e *Stopper) readRings() {
 	}
 }
 
-// hit walks a sample of processor time.
+// hit walks a sample of CPU time.
 func (e *Stopper) hit(r *perfevent.Record) {
 	regs, ok := r.Registers(e.Target.Arch)
 	if !ok || len(r.Stack) == 0 {
@@ -119,7 +119,7 @@ func (e *Stopper) readThread(c *walk.Capture) {
 	}
 }
 
-// account sends the exact processor time of a thread that is no longer sampled.
+// account sends the exact CPU time of a thread that is no longer sampled.
 func (e *Stopper) account(tid uint32) {
 	n, ok := e.rings.Remove(tid)
 	if !ok || n.Counted == 0 {
@@ -135,7 +135,7 @@ func (e *Stopper) account(tid uint32) {
 		KernelNanos: min(n.InKernel, missing)})
 }
 
-// endRings handles the last samples, and accounts for all processor time since sampling began.
+// endRings handles the last samples, and accounts for all CPU time since sampling began.
 func (e *Stopper) endRings() {
 	if e.rings == nil {
 		return

@@ -38,7 +38,7 @@ type Stopper struct {
 	limited   bool             // some threads could not be added to the rings
 	sinceBoot int64            // added to a record's time to get Unix time, nanoseconds
 	ranBefore int64            // the process's clock when sampling began, -1 = unknown
-	accounted uint64           // processor time that has been sent
+	accounted uint64           // CPU time that has been sent
 }
 
 // New returns a sampler of a process.
@@ -250,7 +250,7 @@ func (e *Stopper) stoppedOne(s live.Stop) {
 	e.Send(tid, gap, e.Stream.Frames, cpu, wall)
 }
 
-// timesOf returns the processor time and the wall time that the next sample of a thread represents.
+// timesOf returns the CPU time and the wall time that the next sample of a thread represents.
 func (e *Stopper) timesOf(t *threads.Task) (cpu uint64, wall int64) {
 	if t.Armed {
 		return 0, t.Stood()

@@ -20,7 +20,7 @@ type thread struct {
 	low, high uint64 // its stack; high 0: unknown
 	object    uint64 // the runtime's Thread, 0 = unknown (yet)
 
-	times     uint64 // processor time at the last sample, nanoseconds
+	times     uint64 // CPU time at the last sample, nanoseconds
 	cycles    uint64 // processor cycles after the last sample, 0 = unknown
 	visited   int64  // time of the last visit
 	due       int64  // time of the next visit
@@ -121,7 +121,7 @@ func (t *thread) rename(now int64) bool {
 	return true
 }
 
-// used returns the thread's processor time, nanoseconds.
+// used returns the thread's CPU time, nanoseconds.
 func (t *thread) used() (uint64, bool) {
 	var made, ended, kernel, user windows.Filetime
 	ok, _, _ := getThreadTimes.Call(uintptr(t.handle), uintptr(unsafe.Pointer(&made)),
@@ -131,7 +131,7 @@ func (t *thread) used() (uint64, bool) {
 	return 100 * (hundreds(kernel) + hundreds(user)), ok != 0
 }
 
-// spent returns the thread's processor time in cycles, 0 if unknown. It advances in every run, while the
+// spent returns the thread's CPU time in cycles, 0 if unknown. It advances in every run, while the
 // times advance in ticks.
 func (t *thread) spent() (cycles uint64) {
 	if queryThreadCycleTime.Find() != nil {

@@ -130,9 +130,9 @@ func (t *Process) reread(pid int) bool {
 		return false
 	}
 	if t.Table != nil && slices.Equal(maps, t.Maps) {
-		was := t.Tables
+		prev := t.Tables
 		t.Find()
-		return t.Tables != was
+		return t.Tables != prev
 	}
 	t.Set(maps)
 	return true
@@ -254,7 +254,7 @@ func (t *Process) open(m *module.Module) (*contract.Tables, error) {
 	return nil, &contract.Error{Structure: contract.NoRuntime}
 }
 
-// Mapping returns the mapping that contains an address, nil if there is none.
+// Mapping returns the mapping that contains an address, or nil.
 func (t *Process) Mapping(addr uint64) *live.Mapping {
 	if m := t.known(addr); m != nil || t.View == nil {
 		return m

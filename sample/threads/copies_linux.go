@@ -8,7 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/perfevent"
 )
 
-// Copies samples the processor time that threads use in the kernel. A signal there would interrupt a
+// Copies samples the CPU time that threads use in the kernel. A signal there would interrupt a
 // waiting system call, so the kernel copies registers and stack into a ring. If a thread blocks the signals
 // of its samples, or the program takes them, or the thread is sampled in stretches, Copies samples user time
 // in the same way.
@@ -106,8 +106,8 @@ func (c *Copies) Add(t *Task, both bool) bool {
 // a virtual machine, that costs as much as a sample. So a thread that is seldom in the kernel gets longer
 // periods, and each sample there represents more time.
 const (
-	seldomShare  = 8   // seldom: less than 1/seldomShare of its processor time
-	seldomWindow = 256 // periods of processor time after which this is decided again
+	seldomShare  = 8   // seldom: less than 1/seldomShare of its CPU time
+	seldomWindow = 256 // periods of CPU time after which this is decided again
 	seldomEvery  = 8   // how many periods a sample represents, at most
 	seldomPeriod = 8e6 // how many nanoseconds, about, at most
 )

@@ -6,10 +6,10 @@ import "time"
 // stops and restarts all events of the thread, which takes 2 to 10 us. So a thread that switches often has
 // events only in stretches. Time is divided into cells. In each cell, one stretch begins at a random moment,
 // so no work of the program can stay in step with the stretches. It covers one of Parts of the cell, and the
-// period of its events is shorter by Parts. So a sample represents as much processor time as without
+// period of its events is shorter by Parts. So a sample represents as much CPU time as without
 // stretches.
 type Stretches struct {
-	Cost       float64       // share of the program's processor time that events may cost, about
+	Cost       float64       // share of the program's CPU time that events may cost, about
 	LeastParts int           // cells are at least this many times as long as their stretches
 	MostParts  int           // and at most this many times
 	Shortest   time.Duration // of a stretch
@@ -112,7 +112,7 @@ func (t *Task) mayStretch() bool {
 }
 
 // parts returns by how much stretches must lower the cost of the switches in c. Threads that have used less
-// processor time than least count as if they had used least.
+// CPU time than least count as if they had used least.
 func (s *Stretches) parts(c Counters, least time.Duration) float64 {
 	return float64(c.Turns) * switchCost / (s.Cost * max(float64(c.Cpu), float64(least), 1))
 }
@@ -188,7 +188,7 @@ type stretchUse struct {
 	left       bool     // till is known
 	before     Counters // what the thread used between the last stretch and the one before
 	whole      bool     // before is known
-	total      float64  // processor time
+	total      float64  // CPU time
 	user       float64  // what the samples in user code represent
 	kernel     float64  // the samples in the kernel, a period each
 	userNow    float64  // the same of the stretch in progress
@@ -243,10 +243,10 @@ func (s *Stretches) factor(period int64) float64 {
 	return max(1./mostFactor, min(s.wall/s.covered*own, mostFactor))
 }
 
-// Weigh returns the processor time that a sample in a stretch represents. Work of user code is assumed to
+// Weigh returns the CPU time that a sample in a stretch represents. Work of user code is assumed to
 // come from outside, so a thread does as much of it in a stretch as at other times. At each switch, the
 // kernel stops and restarts the events, so the thread is in the kernel for longer in a stretch. The samples
-// of that time together represent what those of user code leave of the thread's processor time.
+// of that time together represent what those of user code leave of the thread's CPU time.
 func (s *Stretches) Weigh(t *Task, period int64, kernel bool) uint64 {
 	k := &t.use
 	if !kernel {
@@ -262,7 +262,7 @@ func (s *Stretches) Weigh(t *Task, period int64, kernel bool) uint64 {
 	return uint64(factor * float64(period))
 }
 
-// NotLocated estimates how much of the processor time spent was in the kernel, if the kernel permits no
+// NotLocated estimates how much of the CPU time spent was in the kernel, if the kernel permits no
 // samples of itself. It returns 0 until there are enough samples for that.
 func (t *Task) NotLocated(spent uint64, period int64) uint64 {
 	k := &t.use

@@ -218,7 +218,7 @@ func perfPermitted() bool {
 }
 
 // hitsIn returns the hits of the calling thread while it does little more than calls of the kernel, and the
-// processor time that it spends there.
+// CPU time that it spends there.
 func hitsIn(tid uint32, c *Copies, how time.Duration) (hits int, spent time.Duration) {
 	var from, to unix.Timespec
 	page := make([]byte, 1<<20)

@@ -42,14 +42,14 @@ type Task struct {
 	Every     int64  // nanoseconds between visits
 	Unsampled int64  // wall time without a sample, from visits that found it blocked
 	Ran       int64  // the same from visits that found it running, minus the time of its timer's samples
-	Unarmed   uint64 // processor time without a timer or an event
+	Unarmed   uint64 // CPU time without a timer or an event
 
 	Birth        *cpuring.Birth // samples its first period
 	Event        cpuEvent       // nil = none
 	Eventless    bool           // the kernel refused an event
 	KernelHits   bool           // its kernel time is sampled
 	KernelEvery  uint64         // how many periods a sample of its kernel time represents
-	KernelTime   uint64         // processor time that samples in the kernel represent, since decided
+	KernelTime   uint64         // CPU time that samples in the kernel represent, since decided
 	decided      uint64         // Weighed when KernelEvery was decided
 	Copied       bool           // the kernel copies its stack for all samples; no signals are sent
 	Often        bool           // it switches often
@@ -72,15 +72,15 @@ type Task struct {
 	KernelLost   uint64    // the sampled kernel time whose stacks could not be walked
 	Phase        Phase     // of the event
 	First        uint64    // period of the event in the phase First, nanoseconds
-	Base         uint64    // processor time before the recording, nanoseconds
-	AtEvent      uint64    // processor time when the event was opened
+	Base         uint64    // CPU time before the recording, nanoseconds
+	AtEvent      uint64    // CPU time when the event was opened
 	AtSwitch     uint64    // the event's count when its phase began
-	Hits         uint64    // samples of processor time; with an event, since AtSwitch
-	Weighed      uint64    // processor time that its samples represent
+	Hits         uint64    // samples of CPU time; with an event, since AtSwitch
+	Weighed      uint64    // CPU time that its samples represent
 	recent       uint64    // what it used between the last two readings of its counters
 	unread       uint64    // what it used after the last one, see ShareRest
-	Sampled      uint64    // its processor time at the last sample, for SinceSample
-	Accounted    bool      // its processor time has been sent
+	Sampled      uint64    // its CPU time at the last sample, for SinceSample
+	Accounted    bool      // its CPU time has been sent
 
 	Slot           int  // slot in the probe, -1 = none
 	Slotless       bool // no slot of the probe was free
@@ -93,9 +93,9 @@ type Task struct {
 	Looks          int    // consecutive checks of this mask with the result StillBlocked
 	StillBlocked   bool   // the last check found the signal blocked
 	UnblockedAt    int64  // Unix time when signals that a fault had left blocked were restored
-	Excused        uint64 // processor time without samples that says nothing about the signal
+	Excused        uint64 // CPU time without samples that says nothing about the signal
 	Left           bool   // a fault that became an exception has left its signals blocked
-	Quiet          uint64 // processor time since its last record or copy
+	Quiet          uint64 // CPU time since its last record or copy
 	Refused        bool   // the kernel refused a timer
 	Asked          bool   // a sample was requested by signal
 	AsksAt         uint64 // position at that request
@@ -117,7 +117,7 @@ type Task struct {
 // maxUnsampled is how much wall time may wait for a stack of a blocked thread, nanoseconds.
 const maxUnsampled = int64(2e8)
 
-// Worked returns the wall time that a sample of processor time represents, at least cpu.
+// Worked returns the wall time that a sample of CPU time represents, at least cpu.
 func (t *Task) Worked(cpu int64) (wall int64) {
 	wall = max(cpu, t.Ran)
 	t.Ran -= wall
@@ -265,7 +265,7 @@ func (t *Task) Read(c Counters) {
 	}
 }
 
-// Spent returns the thread's processor time within the recording when its counters were last read, in
+// Spent returns the thread's CPU time within the recording when its counters were last read, in
 // nanoseconds.
 func (t *Task) Spent() uint64 {
 	cpu := max(t.Last.Cpu, t.Drawn.Before.Cpu)
@@ -299,7 +299,7 @@ func (t *Task) SpentToEnd() uint64 {
 // between two stretches.
 func (t *Task) Uncounted() bool { return t.Event == nil && (t.Timed || t.Stretched) }
 
-// SinceSample returns the thread's processor time since its last sample, from 1 to most, and notes it.
+// SinceSample returns the thread's CPU time since its last sample, from 1 to most, and notes it.
 func (t *Task) SinceSample(cpu, most uint64) uint64 {
 	last := max(t.Base, t.Sampled)
 	t.Sampled = max(cpu, last)
@@ -327,12 +327,12 @@ func (t *Task) InKernel(spent, period uint64) uint64 {
 		uint64(float64(spent-switching)*float64(min(t.Hits, expected))/float64(expected))
 }
 
-// cpuEvent is a perf event on one thread's processor time. Its overflow sends the thread a signal. The event
+// cpuEvent is a perf event on one thread's CPU time. Its overflow sends the thread a signal. The event
 // closes when the tool dies.
 type cpuEvent interface {
 	FD() int
 	SetPeriod(nanos uint64) error // restarts the period
-	// processor time since the event was opened; works after the thread's end
+	// CPU time since the event was opened; works after the thread's end
 	Count() (nanos uint64, err error)
 	Close() error
 }
@@ -365,7 +365,7 @@ type Draw struct {
 }
 
 const (
-	// YoungPeriods is the processor time, in periods, for which a thread is young.
+	// YoungPeriods is the CPU time, in periods, for which a thread is young.
 	YoungPeriods = 16
 	SlowTick     = 10000000 // nanoseconds: the tick of a kernel with 100 Hz
 )
@@ -388,7 +388,7 @@ func DrawWeight(all, drawn int, random func(n int) int) uint64 {
 	return weight
 }
 
-// Missed returns how much of located, the processor time that samples should represent, has no samples. All
+// Missed returns how much of located, the CPU time that samples should represent, has no samples. All
 // are nanoseconds. If less than least is missing, that may be chance, and Missed returns 0. Missing samples
 // alone prove no loss: if a thread runs for less than 0.1 ms at a time, its event loses up to a third of the
 // hits.

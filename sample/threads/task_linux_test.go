@@ -143,7 +143,7 @@ func TestWallTime(t *testing.T) {
 	}
 }
 
-// A sample of processor time represents at least that much wall time. The blocked stacks get less if visits
+// A sample of CPU time represents at least that much wall time. The blocked stacks get less if visits
 // have found a running thread blocked.
 func TestWallTimeOfMisjudgedVisits(t *testing.T) {
 	k := Task{Armed: true, Unsampled: 30}

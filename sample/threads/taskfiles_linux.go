@@ -176,7 +176,7 @@ func (f *Files) links() (uint64, bool) {
 	return uint64(st.Nlink), err == nil // Nlink has another type on other machines
 }
 
-// Ran returns the processor time of all threads, past and present. While it does not change, no thread has
+// Ran returns the CPU time of all threads, past and present. While it does not change, no thread has
 // run, started, ended, or changed its name. The time of a running thread is as of the kernel's last tick.
 func (f *Files) Ran() (nanos int64, ok bool) {
 	const scheduled = 2 // CPUCLOCK_SCHED: a process's clock has the complement of its number

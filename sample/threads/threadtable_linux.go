@@ -60,10 +60,10 @@ func (r *Table) Watch(now int64) {
 	if !r.Clock.due(now) {
 		return
 	}
-	was := r.Idle()
+	prev := r.Idle()
 	ran, ok := r.Kernel.Ran()
 	r.Clock.saw(now, ran, ok)
-	if was && !r.Idle() {
+	if prev && !r.Idle() {
 		r.Due, r.Redo = 0, true // also the threads that were skipped as idle
 	}
 }
@@ -99,7 +99,7 @@ func (r *Table) List(now time.Time, helper uint32) {
 }
 
 // Drop removes the helper thread, and threads that have ended. A listing may lack a living thread (see
-// Files.list). It stays: if it were removed and added again, its processor time would count twice. The
+// Files.list). It stays: if it were removed and added again, its CPU time would count twice. The
 // current pass continues with the thread that was next.
 func (r *Table) Drop(helper uint32) {
 	before := len(r.Tasks)
@@ -270,7 +270,7 @@ func VisitAfter(visited, period int64, misses int) int64 {
 
 // LeaveOrder returns the threads in the order in which the engine asks them, by a signal, to end the
 // recording. Threads in a system call that the signal would end are the last. Of the others, threads with a
-// slot come first, and of these the ones with the most processor time.
+// slot come first, and of these the ones with the most CPU time.
 func (r *Table) LeaveOrder() []*Task {
 	tids := make([]*Task, 0, len(r.Tasks))
 	sleeps := map[*Task]bool{}

@@ -262,7 +262,7 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// A living thread that a listing lacks stays, so that its processor time does not count twice. A thread that
+// A living thread that a listing lacks stays, so that its CPU time does not count twice. A thread that
 // has ended goes.
 func TestMissingInList(t *testing.T) {
 	pid, _ := threadprog.Start(t, "sleepers", 4)

@@ -37,7 +37,7 @@ const (
 	fewCounts  = 10 // that come soon
 	mostNew    = 2  // threads that a process with Few may create in a second
 	// A thread is in step with the ticks if its samples represent less than 2/3 or more than 3/2 of its
-	// processor time. enoughTimed is how many samples must be expected: fewer may differ as much by chance.
+	// CPU time. enoughTimed is how many samples must be expected: fewer may differ as much by chance.
 	// From fewTimed on, it is also in step if its samples represent less than a third.
 	enoughTimed = 256
 	fewTimed    = 32
@@ -48,7 +48,7 @@ const (
 
 // Count counts how often the tasks have got a processor and how often they have waited since the last call,
 // and sets Task.WaitsOften. waitsOf returns how often a thread has waited in all, more than 0. each is the
-// processor time that a timer's sample represents, nanoseconds. Count returns false if it is not due.
+// CPU time that a timer's sample represents, nanoseconds. Count returns false if it is not due.
 func (w *Waits) Count(now time.Time, tasks map[uint32]*Task, waitsOf func(tid uint32) uint64,
 	each int64) bool {
 	passed, every := now.Sub(w.counted), w.every
@@ -111,7 +111,7 @@ func (t *Task) countTurns(passed time.Duration, waitsOf func(uint32) uint64) (tu
 }
 
 // Time records whether the thread has a CPU timer. It must be called before its event is closed. each is the
-// processor time that a timer's sample represents, nanoseconds.
+// CPU time that a timer's sample represents, nanoseconds.
 func (t *Task) Time(timed bool, period, each int64) {
 	switch {
 	case timed && !t.Timed:
@@ -140,13 +140,13 @@ func (t *Task) inStep(each int64) bool {
 	return weighed*3 < spent*2 || weighed*2 > spent*3
 }
 
-// sinceTimed returns the thread's processor time since it got its CPU timer, or since inStep compared last,
+// sinceTimed returns the thread's CPU time since it got its CPU timer, or since inStep compared last,
 // and what its samples represent of it.
 func (t *Task) sinceTimed() (spent, weighed uint64) {
 	return t.Spent() - min(t.timedFrom, t.Spent()), t.Weighed - min(t.weighedFrom, t.Weighed)
 }
 
-// BetweenTicks returns the processor time, in nanoseconds, without samples because CPU timers expire only at
+// BetweenTicks returns the CPU time, in nanoseconds, without samples because CPU timers expire only at
 // the kernel's ticks, and the thread ran between them. all is set if every thread has a timer.
 func (t *Task) BetweenTicks(each int64, all bool) uint64 {
 	if !t.Timed && !all {

@@ -192,7 +192,7 @@ func TestNewWaits(t *testing.T) {
 }
 
 // A thread with a timer is in step with the ticks if its samples represent much less or much more than its
-// processor time. A thread with hardly any samples is recognized early.
+// CPU time. A thread with hardly any samples is recognized early.
 func TestInStep(t *testing.T) {
 	const each = 4_000_000
 	for _, c := range []struct {

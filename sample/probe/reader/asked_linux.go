@@ -57,7 +57,7 @@ func (m *Memory) maps(pid int) ([]live.Mapping, error) {
 	}
 	text, a := m.Mappings()
 	if a != probe.Whole {
-		return nil, errors.New("the probe does not tell its mappings")
+		return nil, errors.New("the probe does not report the mappings")
 	}
 	return live.ParseMaps(bytes.NewReader(text))
 }

@@ -1,4 +1,4 @@
-/* What copy.c needs of the rest of the probe, on Windows. */
+/* The functions of the probe that copy.c needs, on Windows. */
 #include "local.h"
 
 void sw_copy(void *to, uint64_t from, uint64_t n)

@@ -301,7 +301,7 @@ static void end_if_asked(struct sw_header *h)
 		sw_end(h);
 }
 
-/* handle does what a signal of a recording is for. chained means that another handler has called ours. */
+/* handle serves a signal of the recording. chained means that another handler has called ours. */
 static void handle(struct sw_header *h, const struct info *si, const struct frame *uc, int chained)
 {
 	uint64_t entry = now();

@@ -15,7 +15,7 @@
 /* The runtime's handler. It is kept after the recording: see sw_unrelay. */
 static uint64_t runtimes;
 
-/* A signal of ours was still under way when a recording ended: the relay stays from then on. */
+/* One of our signals was still pending when a recording ended: the relay stays from then on. */
 static int stays;
 
 static void relay(int sig, const struct info *si, struct frame *uc)
@@ -59,10 +59,10 @@ void sw_relay(struct sw_header *h)
 	h->relay = (uint32_t)sig;
 }
 
-/* sw_unrelay puts the runtime's handler back, unless a signal of ours is still under way: the
- * runtime would take it for a stranger's, whose default action ends the process. The relay then
- * stays for the life of the process and passes on what comes. The tool counts a signal before it
- * looks whether the recording has ended, and sends none after that. */
+/* sw_unrelay restores the runtime's handler, unless one of our signals is still pending. The
+ * runtime would give such a signal its default action, which ends the process. The relay then
+ * stays for the life of the process and forwards the runtime's signals. The tool counts a signal
+ * before it checks whether the recording has ended, and sends none after that. */
 void sw_unrelay(struct sw_header *h)
 {
 	struct action a;

@@ -79,7 +79,7 @@ static void *finish(void *header)
 	return 0;
 }
 
-enum { BEING_MADE = 0xffffffff }; /* no thread's number: the helper will run some time */
+enum { BEING_MADE = 0xffffffff }; /* not a thread ID: the helper is being created */
 
 /* helper creates the thread that ends the session. That thread blocks all signals. */
 static void helper(struct sw_header *h)

@@ -17,8 +17,8 @@ void *memset(void *to, int c, size_t n)
  * only late creates its timers again. */
 enum { STALE = 500000000 };
 
-/* The real-time signal that an earlier recording may have sent. One may still be under way: its
- * default action would end the process, so that it is ignored between recordings. */
+/* The real-time signal that an earlier recording may have sent. It is ignored between recordings,
+ * because one may still be pending, and its default action ends the process. */
 static int parked;
 
 /* map creates and maps the memory file. The ring is mapped twice; the room for reads behind it has no pages
@@ -239,7 +239,7 @@ static int hand_over(long s, int fd, int pid, int waits)
 	return e;
 }
 
-/* begun ends a recording that the tool cannot use: -1 if there is no file, -2 if the tool did not take it. */
+/* begun ends a recording that the tool cannot use. It returns -1 without a file, -2 if the tool did not take it. */
 static int begun(struct sw_header *h, int fd, int e)
 {
 	if (fd >= 0)

@@ -53,7 +53,7 @@ static inline uint64_t clock_time(long clock)
 
 static inline uint64_t now(void) { return clock_time(1 /* CLOCK_MONOTONIC */); }
 
-/* thread_time is the processor time of the calling thread. */
+/* thread_time is the CPU time of the calling thread. */
 static inline uint64_t thread_time(void) { return clock_time(3 /* CLOCK_THREAD_CPUTIME_ID */); }
 
 static inline uint32_t own_tid(void) { return (uint32_t)sys3(NR_gettid, 0, 0, 0); }

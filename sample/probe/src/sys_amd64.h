@@ -42,7 +42,7 @@ struct frame { /* ucontext as far as needed */
 _Static_assert(offsetof(struct frame, fpstate) == 224, "ucontext");
 enum { REG_SP = 15, REG_IP = 16 };
 
-/* copy_bytes copies bytes on a thread's own stack, which is there. */
+/* copy_bytes copies bytes of a thread's own stack, which is readable. */
 static inline void copy_bytes(void *to, uint64_t from, uint64_t n)
 {
 	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
@@ -70,7 +70,7 @@ static inline long open_file(const char *path, long flags) { return sys3(NR_open
 
 /* first_context is where the kernel put the frame of the signal that brought a thread
  * to its alternate stack: at that stack's top, below as much room for the vector
- * registers as our own frame has. 0 = it cannot be there. */
+ * registers as our own frame has. It returns 0 if that stack is too small. */
 static inline uint64_t first_context(const struct frame *uc)
 {
 	enum { SIZES = 464, MAGIC1 = 0x46505853, FXSAVE = 512, UCONTEXT = 304, SIGINFO = 128, RETURN = 8 };
@@ -79,7 +79,7 @@ static inline uint64_t first_context(const struct frame *uc)
 	return room > uc->alt_size ? 0 : ((((top - room) & ~63ull) - UCONTEXT - SIGINFO - RETURN) & ~15ull) - 8 + RETURN;
 }
 
-/* is_first reports whether what stands there is that frame: it names its very room. */
+/* is_first reports whether that frame is at an address: it refers to the room right above itself. */
 static inline int is_first(const struct frame *first, uint64_t at)
 {
 	enum { UCONTEXT = 304, SIGINFO = 128, BELOW = UCONTEXT + SIGINFO };
@@ -89,21 +89,21 @@ static inline int is_first(const struct frame *first, uint64_t at)
 /* blocked_mask is what the thread blocks again when the handler returns. */
 static inline uint64_t *blocked_mask(struct frame *uc) { return (uint64_t *)((char *)uc + 296); }
 
-/* registers are what a record has of a thread. */
+/* registers copies the registers that a record holds. */
 static inline void registers(uint64_t *to, const struct frame *uc)
 {
 	for (int i = 0; i < REG_IP + 1; i++)
 		to[i] = uc->regs[i];
 }
 
-/* is_returning: a return address is on the stack. */
+/* is_returning returns 0: every return address is on the stack. */
 static inline int is_returning(const struct frame *uc, uint64_t patch)
 {
 	(void)uc, (void)patch;
 	return 0;
 }
 
-/* What a call keeps, at entry as the caller left it: registers of its frame. */
+/* The callee-saved registers at the entry of a function, and the caller's ip and sp. */
 struct kept { uint64_t ip, sp, bx, bp, r12, r13, r14, r15; };
 
 static inline void kept_registers(uint64_t *to, const struct kept *k)
@@ -126,6 +126,6 @@ static inline void kept_registers(uint64_t *to, const struct kept *k)
 	"\tcall sw_event\n" \
 	"\tadd $72, %rsp\n\t.cfi_adjust_cfa_offset -72\n\txor %eax, %eax\n\tret\n"
 
-#define RESTORER "mov $15, %rax\n\tsyscall\n" /* rt_sigreturn, in the bytes unwinders know */
+#define RESTORER "mov $15, %rax\n\tsyscall\n" /* rt_sigreturn, in the bytes that unwinders recognize */
 
 #endif

@@ -43,7 +43,7 @@ struct frame { /* ucontext as far as needed */
 _Static_assert(offsetof(struct frame, vectors) == 464, "ucontext");
 enum { REG_FP = 29, REG_LR = 30, REG_SP = 31, REG_IP = 32, FPSIMD = 0x46508001 };
 
-/* copy_bytes copies bytes on a thread's own stack, which is there. */
+/* copy_bytes copies bytes of a thread's own stack, which is readable. */
 static inline void copy_bytes(void *to, uint64_t from, uint64_t n)
 {
 	char *t = to;
@@ -75,7 +75,7 @@ static inline uint64_t first_context(const struct frame *uc)
 	return ((uc->alt_sp + uc->alt_size - RECORD) & ~15ull) - UCONTEXT;
 }
 
-/* is_first reports whether what stands there is that frame: the record of the vector
+/* is_first reports whether that frame is at an address: the record of the vector
  * registers comes first. */
 static inline int is_first(const struct frame *first, uint64_t at)
 {
@@ -88,7 +88,7 @@ enum { VECTORS = 8, FIRST_VECTOR = 8 }; /* d8 to d15 are what functions preserve
 /* blocked_mask is what the thread blocks again when the handler returns. */
 static inline uint64_t *blocked_mask(struct frame *uc) { return uc->mask; }
 
-/* registers are what a record has of a thread. */
+/* registers copies the registers that a record holds. */
 static inline void registers(uint64_t *to, const struct frame *uc)
 {
 	for (int i = 0; i < REG_IP + 1; i++)
@@ -97,11 +97,10 @@ static inline void registers(uint64_t *to, const struct frame *uc)
 		to[REG_IP + 1 + i] = uc->vectors.magic == FPSIMD ? uc->vectors.v[FIRST_VECTOR + i][0] : 0;
 }
 
-/* is_returning reports whether a return address that was replaced is in its register
- * again, in an epilog. */
+/* is_returning reports whether an epilog has loaded a replaced return address into x30. */
 static inline int is_returning(const struct frame *uc, uint64_t patch) { return patch && uc->regs[REG_LR] == patch; }
 
-/* What a call keeps, at entry as the caller left it: registers of its frame. */
+/* The callee-saved registers at the entry of a function, and the caller's ip and sp. */
 struct kept { uint64_t ip, sp, x[11], d[VECTORS], pad; }; /* x19-x29 */
 
 static inline void kept_registers(uint64_t *to, const struct kept *k)
@@ -132,6 +131,6 @@ static inline void kept_registers(uint64_t *to, const struct kept *k)
 	"\tldp x29, x30, [sp, #176]\n\t.cfi_restore x29\n\t.cfi_restore x30\n" \
 	"\tadd sp, sp, #192\n\t.cfi_adjust_cfa_offset -192\n\tmov w0, #0\n\tret\n"
 
-#define RESTORER "mov x8, #139\n\tsvc #0\n" /* rt_sigreturn, in the words unwinders know */
+#define RESTORER "mov x8, #139\n\tsvc #0\n" /* rt_sigreturn, in the words that unwinders recognize */
 
 #endif

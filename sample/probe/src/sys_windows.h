@@ -1,5 +1,5 @@
-/* What the events' part of the probe asks of Windows. A thread's block (TEB, winternl.h)
- * has its number and where its stack begins. */
+/* Windows calls that the probe needs for events. A thread's block (TEB, winternl.h) has
+ * its ID and the start of its stack. */
 #ifndef SEEDWALK_SYS_WINDOWS_H
 #define SEEDWALK_SYS_WINDOWS_H
 
@@ -32,7 +32,7 @@ static inline uint64_t now(void)
 	return t / f * 1000000000u + t % f * 1000000000u / f;
 }
 
-/* What a call keeps, at entry as the caller left it: registers of its frame. */
+/* The callee-saved registers at the entry of a function, and the caller's ip and sp. */
 struct kept { uint64_t ip, sp, bx, bp, r12, r13, r14, r15, si, di; };
 
 static inline void kept_registers(uint64_t *to, const struct kept *k)
