@@ -63,7 +63,7 @@ func (s *searchTable) open() bool {
 	return true
 }
 
-// search returns the index of the last pair whose start is not above pc, -1 if there is none.
+// search returns the index of the last pair whose start is not above pc, or -1.
 func (s *searchTable) search(pc uint64) int {
 	lo, hi := 0, len(s.pairs)/pairSize
 	for lo < hi {

@@ -237,7 +237,7 @@ func (f *File) TLS() (size uint64) {
 // 0 for one from a file.
 func (f *File) Bias() uint64 { return f.bias }
 
-// BuildID is the GNU build id in hex, "" if there is none.
+// BuildID is the GNU build id in hex, or "".
 func (f *File) BuildID() string { return f.buildID }
 
 // Go reports whether the image contains Go code with its runtime: a program or a library

@@ -173,7 +173,7 @@ func (f *File) BytesAt(vaddr uint64, n int) ([]byte, bool) {
 }
 
 // Tail returns at most max bytes from vaddr to the end of its segment's file
-// part, nil if there are none. It does not copy or allocate.
+// part, or nil. It does not copy or allocate.
 func (f *File) Tail(vaddr uint64, max int) []byte {
 	b, _ := f.from(vaddr)
 	if len(b) > max {

@@ -32,7 +32,7 @@ func (f *File) Section(name string) (data []byte, addr uint64, err error) {
 	return nil, 0, fmt.Errorf("%s: %s: %w", f.name, name, ErrNoSection)
 }
 
-// headerOf returns the header of the section that Section(name) reads, nil if there is none.
+// headerOf returns the header of the section that Section(name) reads, or nil.
 func (f *File) headerOf(name string) *sectionHeader {
 	for i := range f.sections {
 		if f.sections[i].name == name {

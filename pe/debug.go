@@ -27,8 +27,7 @@ const (
 	maxDebug      = 256 // entries looked at
 )
 
-// DebugID returns the id of the image's first readable CodeView record; ok is
-// false if there is none.
+// DebugID returns the id of the image's first readable CodeView record.
 func (f *File) DebugID() (id DebugID, ok bool) {
 	d := f.dirs[dirDebug]
 	table := f.Tail(d.rva, int(min(d.size, maxDebug*debugEntry)))

@@ -151,7 +151,7 @@ func (f *File) Problems() []error { return f.problems }
 // Sections returns the section table, which must not be changed.
 func (f *File) Sections() []Section { return f.sections }
 
-// Section returns the section of a name, nil if there is none.
+// Section returns the section of a name, or nil.
 func (f *File) Section(name string) *Section {
 	for i := range f.sections {
 		if f.sections[i].Name == name {
@@ -161,8 +161,8 @@ func (f *File) Section(name string) *Section {
 	return nil
 }
 
-// ExceptionDirectory returns the image's own table of RUNTIME_FUNCTIONs, which
-// must not be changed; nil if there is none.
+// ExceptionDirectory returns the image's own table of RUNTIME_FUNCTIONs, or nil.
+// It must not be changed.
 func (f *File) ExceptionDirectory() []byte { return f.pdata }
 
 // AMD64 returns the image's x64 functions, none if it is of another

@@ -16,7 +16,7 @@ func (f *File) BytesAt(rva uint32, n int) ([]byte, bool) {
 }
 
 // Tail returns at most max bytes from rva to the end of its section (or block),
-// nil if there are none. It does not copy or allocate.
+// or nil. It does not copy or allocate.
 func (f *File) Tail(rva uint32, max int) []byte {
 	return f.runs.Tail(rva, max)
 }

@@ -4,7 +4,7 @@
  * libseedwalk_client has the seedwalk_sampler_ functions of seedwalk.h, seedwalk_error_text,
  * seedwalk_gap_name, and seedwalk_version. To use it in place of the library, a profiler changes only its
  * link line. seedwalk_sampler_open starts the tool (`seedwalk engine`) as a helper process beside the
- * program. The helper samples running threads by their processor time and blocked ones from outside, walks
+ * program. The helper samples running threads by their CPU time and blocked ones from outside, walks
  * the copies, and sends the stacks. It needs .NET 8 or later, on Windows .NET 10 or later.
  * Differences from the in-process library:
  *   - seedwalk_sampler_open may be called at any time, on any thread, with or without options, and
@@ -14,7 +14,7 @@
  *     does not wait. Call it every 10 ms or so, on any thread, by one thread at a time. If no thread calls it,
  *     the socket fills up, further samples are dropped, and the program runs on.
  *   - The same call returns copies and samples, in the order of the walks. `tag` distinguishes them.
- *   - A sample represents cpu_ns of processor time, or wall_ns of waiting. Each is 0 for a copy.
+ *   - A sample represents cpu_ns of CPU time, or wall_ns of waiting. Each is 0 for a copy.
  *   - seedwalk_sampler_next returns one stack, which is valid until the next call.
  *   - seedwalk_sampler_close returns SEEDWALK_BUSY if a call of another thread does not return in 3 s. The
  *     sampler stays open: close it again later.

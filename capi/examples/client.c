@@ -7,7 +7,7 @@
  *
  * It is the main profiler, a notification profiler (if MINE_BESIDE is set), or one that was attached. At
  * the end, and every second, it writes to the file SAMPLER_OUT the number of stacks, and the inclusive
- * processor time of each method and each native function with a name. */
+ * CPU time of each method and each native function with a name. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

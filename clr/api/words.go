@@ -13,7 +13,7 @@ type Listing struct {
 	Methods []string `json:"methods"`
 }
 
-// List finds an interface by name, or a slot by number; nil if there is none.
+// List finds an interface by name, or a slot by number. It returns nil for an unknown one.
 func (t *Tables) List(name string) *Listing {
 	l := Listing{Name: name}
 	slot, err := strconv.Atoi(strings.TrimPrefix(strings.ToLower(name), "slot "))

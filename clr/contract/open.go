@@ -45,7 +45,7 @@ type Tables struct {
 }
 
 // DebuggerGlobals returns the address of the table of addresses that the runtime exports for debuggers
-// (g_dacTable), 0 if there is none.
+// (g_dacTable), or 0.
 func (t *Tables) DebuggerGlobals() uint64 { return t.globals }
 
 // SetIncomplete marks the memory as that of a core, in which pages of the runtime may be missing. An

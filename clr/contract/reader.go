@@ -7,7 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 )
 
-// viewSize is the most bytes of one read. The largest read is that of an image's headers.
+// viewSize bounds the bytes of one read. The largest read is that of an image's headers.
 const viewSize = 512
 
 // view provides fixed-size reads into its own buffer, so that reads through the interface do not allocate.

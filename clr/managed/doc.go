@@ -20,7 +20,7 @@
 // in a jump, so are the unwind data of the jump's target. Stubs have no frame. A walk leaves a stub on two
 // conditions: the thread was interrupted in the stub, and the word on top of the stack can be a return
 // address. The runtime's own stubs of each release are in a table: ReturnHooks. On x86-64, an address's step
-// becomes a rule, and rows of such steps are made at once: see Tables.Walk.
+// becomes a rule, and runs of such steps are made at once: see Tables.Walk.
 //
 // Known gaps: on ARM64 only the sources of clr/contract are supported, on Linux; machine frames in managed
 // code are refused.

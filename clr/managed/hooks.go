@@ -72,7 +72,7 @@ var HijackStubs = []HijackStub{
 }
 
 // FindHijackStub finds a hijack stub in an ELF module. code is the module's code from its Start on. It
-// returns the address of a function that begins like one of HijackStubs, 0 if there is none.
+// returns the address of a function that begins like one of HijackStubs, or 0.
 func FindHijackStub(m *module.Module, code []byte) uint64 {
 	if m.CFI == nil {
 		return 0

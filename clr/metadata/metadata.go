@@ -198,7 +198,7 @@ func width(column string, heaps byte, rows *[64]int) int {
 	return 2
 }
 
-// cell returns a column of a row; 0 if there is none.
+// cell returns a column of a row, or 0.
 func (m *Module) cell(t, rid, column int) int {
 	tab := &m.table[t]
 	if rid < 1 || rid > tab.rows {

@@ -181,7 +181,7 @@ func (m *Module) parameters(table, rid int) []string {
 	return out
 }
 
-// blob returns an entry of the heap of blobs, nil if there is none.
+// blob returns an entry of the heap of blobs, or nil.
 func (m *Module) blob(index int) []byte {
 	s := decoder{b: m.blobs, at: uint64(index)}
 	if index < 0 {
@@ -299,7 +299,7 @@ func (m *Module) Fields(typ int) (first, end int) {
 // Field returns the name of a field, "" if there is no such row.
 func (m *Module) Field(rid int) string { return m.text(m.cell(tableField, rid, 1)) }
 
-// MethodNamed returns the first row of a type's methods with a name, 0 if there is none.
+// MethodNamed returns the first row of a type's methods with a name, or 0.
 func (m *Module) MethodNamed(typ int, name string) int {
 	first, end := m.methods(typ)
 	for i := first; i < min(end, first+maxSiblings); i++ {

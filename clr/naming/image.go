@@ -82,7 +82,7 @@ const (
 	maxPath     = 1 << 10
 )
 
-// at returns the address of an RVA in memory, 0 if there is none.
+// at returns the address of an RVA in memory, or 0.
 func (h *header) at(rva uint32) uint64 {
 	if !h.flat {
 		return h.base + uint64(rva)

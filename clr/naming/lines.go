@@ -25,7 +25,7 @@ const (
 // symbols identifies a module's Portable PDB.
 type symbols struct {
 	id       [20]byte
-	path     string // as written by the compiler, "" if there is none
+	path     string // as written by the compiler, or ""
 	embedded directory
 }
 
@@ -68,8 +68,8 @@ func (n *Images) pdb(im *image) *metadata.Lines {
 	return im.pdb
 }
 
-// lines finds the Portable PDB of a module: embedded, next to the module, or where the compiler wrote
-// it; nil if there is none. A file of another build is ignored.
+// lines reads the Portable PDB of a module: embedded, next to the module, or where the compiler wrote
+// it. It ignores a file of another build, and returns nil without any.
 func (n *Images) lines(im *image) *metadata.Lines {
 	if im.head == nil {
 		return nil
@@ -150,7 +150,7 @@ func (n *Images) codeView(s *symbols, h *header, at directory, stamp []byte) {
 	}
 }
 
-// unpack returns a PDB embedded in a module: a mark, its size, and its DEFLATE data; nil if there is none.
+// unpack returns a PDB embedded in a module (a mark, its size, and its DEFLATE data), or nil.
 func (n *Images) unpack(h *header, at directory) []byte {
 	if at.rva == 0 || at.size < 8 || at.size > maxPDB {
 		return nil

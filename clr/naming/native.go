@@ -74,7 +74,7 @@ func (r native32) index(base, size, i uint32) (uint32, bool) {
 
 const block = 16 // elements of a NativeArray that share a tree
 
-// element returns the offset of element i of a NativeArray, false if there is none.
+// element returns the offset of element i of a NativeArray, or false.
 func (r native32) element(base, size, i uint32) (uint32, bool) {
 	off, ok := r.index(base, size, i/block)
 	if !ok {

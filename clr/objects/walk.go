@@ -126,7 +126,7 @@ func (w *walk) region(of memory.Range) {
 	}
 }
 
-// contextAt returns the end of the allocation context that begins at an address, 0 if there is none.
+// contextAt returns the end of the allocation context that begins at an address, or 0.
 func (w *walk) contextAt(at uint64) uint64 {
 	i := sort.Search(len(w.skip), func(i int) bool { return w.skip[i].Start >= at })
 	if i < len(w.skip) && w.skip[i].Start == at {

@@ -44,7 +44,7 @@ func (e *entries) add(at, what uint64) bool {
 
 const maxBody = 256 // bytes that are read of an object
 
-// load reads the beginning of an object, and its MethodTable; 0 if there is none.
+// load reads the beginning of an object, and returns its MethodTable, or 0.
 func (c *Callers) load(at uint64) (table uint64, body []byte) {
 	b := make([]byte, maxBody)
 	if at == 0 || at&7 != 0 {

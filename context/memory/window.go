@@ -101,7 +101,7 @@ func (w *Window) Bytes(addr uint64, n int) ([]byte, bool) {
 	return nil, false
 }
 
-// below returns the last further run that begins at or below addr, nil if there is none.
+// below returns the last further run that begins at or below addr, or nil.
 func (w *Window) below(addr uint64) *Run {
 	lo, hi := 0, len(w.more)
 	for lo < hi {

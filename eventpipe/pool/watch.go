@@ -20,7 +20,7 @@ type Event struct {
 const (
 	portTries = 50 // attempts to find the port
 	portPause = 100 * time.Millisecond
-	lastWords = 2 * time.Second // how long a session may take to end in order; then its connection is closed
+	endLimit  = 2 * time.Second // after this time, the connection of a session that does not end is closed
 )
 
 // Watch passes the events of a process's thread pool to add, until done is closed or the process ends. add is
@@ -42,7 +42,7 @@ func Watch(pid int, done <-chan struct{}, add func(Event)) error {
 		go s.Stop()
 		select {
 		case <-ended:
-		case <-time.After(lastWords):
+		case <-time.After(endLimit):
 		}
 	}
 	s.Close()

@@ -44,7 +44,7 @@ func dense(size int) io.Reader {
 	})
 }
 
-// cpu is the processor time of this process.
+// cpu is the CPU time of this process.
 func cpu() time.Duration {
 	var r syscall.Rusage
 	syscall.Getrusage(syscall.RUSAGE_SELF, &r)

@@ -2,7 +2,7 @@ package amd64
 
 // Check checks an entry of the exception directory: its range, its unwind
 // information, and all information chained to it. It returns the first fault as
-// an *Error, nil if there is none.
+// an *Error, or nil.
 func (t *Table) Check(fn RuntimeFunction) error {
 	if fn.End <= fn.Begin {
 		return Fault{BadRange, 4, fn.End}.Err("RUNTIME_FUNCTION", fn.Begin)

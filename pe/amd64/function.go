@@ -57,7 +57,7 @@ func (t *Table) SetSize(size uint32) { t.size = size }
 func (t *Table) Unix() bool { return t.unix }
 
 // Tail returns at most max bytes of the image from rva to the end of its block,
-// nil if there are none. It does not copy or allocate.
+// or nil. It does not copy or allocate.
 func (t *Table) Tail(rva uint32, max int) []byte { return t.image.Tail(rva, max) }
 
 // Len is the number of entries of the x64 exception directory.

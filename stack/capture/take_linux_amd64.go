@@ -58,13 +58,13 @@ type process struct {
 func (t *Taker) Round(pid int) {
 	for _, p := range family(pid) {
 		if !t.Full() {
-			t.look(p, p != pid)
+			t.capture(p, p != pid)
 		}
 	}
 }
 
-// look captures the threads of one process. A child may have ended.
-func (t *Taker) look(pid int, child bool) {
+// capture captures the threads of one process. A child may have ended.
+func (t *Taker) capture(pid int, child bool) {
 	p, err := t.process(pid)
 	if err != nil {
 		if !child || !errors.Is(err, unix.ESRCH) && !procstat.Read(pid).Ended() {

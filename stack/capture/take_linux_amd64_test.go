@@ -97,7 +97,7 @@ func TestEndedChild(t *testing.T) {
 	must.Do(t, cmd.Run())
 	for _, child := range []bool{true, false} {
 		taker := NewTaker(1, 1<<10)
-		taker.look(cmd.Process.Pid, child)
+		taker.capture(cmd.Process.Pid, child)
 		expect.Equal(t, taker.Refused == nil, child)
 	}
 }

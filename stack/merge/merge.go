@@ -244,7 +244,7 @@ func (m *Merger) frameless(f *clr.SnapshotFrame) bool {
 	return f.FP == m.fp() && f.FP != 0 && m.sp() <= f.SP && !m.codeBetween(m.sp(), f.SP-m.arch.callPushes)
 }
 
-// maxStub is the most bytes that a stub without a frame has pushed.
+// maxStub bounds the bytes that a stub without a frame has pushed.
 const maxStub = 256
 
 // codeBetween reports whether there may be a return address between two places on the stack: a word that is
@@ -317,8 +317,8 @@ func (m *Merger) hijacked(f *clr.SnapshotFrame) bool {
 		m.entries.has(m.w.Table(), m.ip())
 }
 
-// stand makes f, which the CLR reported, the current frame, with the registers that the CLR reported.
-func (m *Merger) stand(f *clr.SnapshotFrame) {
+// moveTo makes f, which the CLR reported, the current frame, with the registers that the CLR reported.
+func (m *Merger) moveTo(f *clr.SnapshotFrame) {
 	f.Load(&m.regs)
 	m.at.Exact, m.at.Trust = false, unwind.TrustCLR
 }
@@ -350,7 +350,7 @@ func (m *Merger) report(i int, here bool) bool {
 		}
 		here = m.tables != nil && m.fill(i, here)
 	}
-	m.stand(&frames[i])
+	m.moveTo(&frames[i])
 	m.next = i + 1
 	return true
 }
@@ -360,15 +360,15 @@ func (m *Merger) report(i int, here bool) bool {
 func (m *Merger) lost(g Gap) bool {
 	i := m.nextManaged()
 	if i >= 0 && m.guess >= 0 && m.sp() > m.in.Frames[i].SP {
-		m.takeBack()
+		m.dropGuess()
 	}
 	m.gap(g)
 	return i >= 0 && m.report(i, false)
 }
 
-// takeBack removes all frames that depend on a guess and sets SP back to where the guess began. None of them
+// dropGuess removes all frames that depend on a guess and sets SP back to where the guess began. None of them
 // is a gap: after a gap the merge continues only at a frame that the CLR reported.
-func (m *Merger) takeBack() {
+func (m *Merger) dropGuess() {
 	guessed := m.out[m.guess:m.res.N]
 	for i := range guessed {
 		if k := guessed[i].Kind; k == unwind.KindStub || k == unwind.KindManaged {

@@ -300,7 +300,7 @@ func TestTakeBack(t *testing.T) {
 	m.out = []Frame{{SP: 0x80}, {SP: 0x100, Kind: unwind.KindStub}, {SP: 0x200},
 		{SP: 0x300, Kind: unwind.KindManaged}}
 	m.res, m.guess = Result{N: 4, Hidden: 3}, 1
-	if m.takeBack(); m.res.N != 1 || m.res.Hidden != 1 || m.guess != -1 || m.sp() != 0x100 {
+	if m.dropGuess(); m.res.N != 1 || m.res.Hidden != 1 || m.guess != -1 || m.sp() != 0x100 {
 		t.Errorf("%+v, guess %d, SP %#x", m.res, m.guess, m.sp())
 	}
 }

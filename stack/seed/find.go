@@ -10,9 +10,9 @@ import (
 // Find walks from s, where a thread was interrupted, to managed code. On return, s is the
 // frame where the walk stopped. If the thread was interrupted in a special, s is unchanged
 // and out contains this one frame. On a foreign stack, nothing changes. A nil b means no
-// bounds, a nil p no specials, and a nil by no witness. Find does not allocate.
+// bounds, a nil p no specials, and a nil x no witness. Find does not allocate.
 func Find(p *managed.Specials, w unwind.Walker, s *unwind.State, mem *memory.Window,
-	b *unwind.Bounds, out []unwind.Frame, by *Witness) Outcome {
+	b *unwind.Bounds, out []unwind.Frame, x *Witness) Outcome {
 	if v := refuse(p, s.Regs, b); v != walkable {
 		o := refused(v)
 		if v == StubOnTop {
@@ -26,8 +26,8 @@ func Find(p *managed.Specials, w unwind.Walker, s *unwind.State, mem *memory.Win
 	r := w.Walk(s, mem, b, out)
 	o := Outcome{Stop: r.Stop, Frames: r.N}
 	o.Verdict = judge(p, &o, top, s, b, out[:r.N])
-	if by != nil && (o.Verdict == Found || o.Verdict == NotNeeded && by.Top) &&
-		!by.confirms(w, p, s, mem, b, out[:r.N]) {
+	if x != nil && (o.Verdict == Found || o.Verdict == NotNeeded && x.Top) &&
+		!x.confirms(w, p, s, mem, b, out[:r.N]) {
 		o.Verdict = Unsafe
 	}
 	o.Loading = p.Loading(top.ip, out[:r.N])

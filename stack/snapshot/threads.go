@@ -47,7 +47,7 @@ type ThreadSampler struct {
 	// unloaded one.
 	Loads uint64
 
-	// Between is called with each capture after its suspension, while nothing is suspended; nil: nothing is.
+	// Between, if not nil, is called with each capture after its suspension, while nothing is suspended.
 	Between func(c *clr.Capture)
 }
 

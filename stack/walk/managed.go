@@ -79,23 +79,23 @@ func (w *Walker) methods() (n int, stop unwind.Stop) {
 
 // method steps over one managed frame. If that fails, the frame's trust becomes trust.
 func (w *Walker) method(trust unwind.Trust) unwind.Stop {
-	f, was := &w.left, w.at
+	f, prev := &w.left, w.at
 	w.from.Copy(&w.Regs)
 	stop := w.Code.Step(&w.at, &w.mem, &w.bounds, f)
 	if stop != unwind.StopNone && stop != unwind.EndOfStack {
 		w.at.Trust = trust
-		if g := w.frame(f, was.Trust); g.Kind == unwind.KindManaged && g.Function != 0 {
+		if g := w.frame(f, prev.Trust); g.Kind == unwind.KindManaged && g.Function != 0 {
 			w.put(g) // its caller is unknown, but the method is not
 		}
 		return stop
 	}
 	if stop == unwind.StopNone &&
-		(w.Regs.SP() < w.from.SP()+w.least(was.Exact) || w.bounds.High != 0 && w.Regs.SP() > w.bounds.High) {
+		(w.Regs.SP() < w.from.SP()+w.least(prev.Exact) || w.bounds.High != 0 && w.Regs.SP() > w.bounds.High) {
 		w.Regs.Copy(&w.from)
-		w.at = was
+		w.at = prev
 		return unwind.NoProgress
 	}
-	if !w.put(w.frame(f, was.Trust)) {
+	if !w.put(w.frame(f, prev.Trust)) {
 		return unwind.Limit
 	}
 	if w.Visit != nil {

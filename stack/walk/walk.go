@@ -205,7 +205,7 @@ func (w *Walker) dropUnstarted(frames []merge.Frame) []merge.Frame {
 
 // native walks unmanaged frames.
 func (w *Walker) native(c *Capture) unwind.Stop {
-	was := w.at
+	prev := w.at
 	w.from.Copy(&w.Regs)
 	r := w.Unmanaged.Walk(&w.at, &w.mem, &w.bounds, w.block[:])
 	n, stop := r.N, r.Stop
@@ -215,7 +215,7 @@ func (w *Walker) native(c *Capture) unwind.Stop {
 	if i, stub := w.Special.Misread(w.block[:n], w.at.Address()); i >= 0 {
 		// Walk again, up to there.
 		w.Regs.Copy(&w.from)
-		w.at = was
+		w.at = prev
 		n, stop = w.Unmanaged.Walk(&w.at, &w.mem, &w.bounds, w.block[:i+1]).N, unwind.StopNone
 		if w.at.Exact = true; stub {
 			w.steppedThroughStub, stop = true, unwind.BadInfo
@@ -223,7 +223,7 @@ func (w *Walker) native(c *Capture) unwind.Stop {
 	}
 	if i := w.returning(n); i >= 0 {
 		w.Regs.Copy(&w.from)
-		w.at = was
+		w.at = prev
 		n, stop = w.Unmanaged.Walk(&w.at, &w.mem, &w.bounds, w.block[:i+1]).N, unwind.StopNone
 		if ra, ok := w.restored(c.Extra); ok {
 			w.Regs.ReturnTo(ra)

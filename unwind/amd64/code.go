@@ -42,7 +42,7 @@ var ucOrder = [16]uint8{
 	context.RDI, context.RSI, context.RBP, context.RBX, context.RDX, context.RAX, context.RCX, context.RSP,
 }
 
-// sigreturn reads the interrupted registers. False if a word is missing.
+// sigreturn reads the interrupted registers. It returns false if a word is missing.
 func sigreturn(sp uint64, mem *memory.Window) (to Registers, ok bool) {
 	for i, reg := range ucOrder {
 		if to.GPR[reg], ok = mem.Word(sp + ucGregs + 8*uint64(i)); !ok {

@@ -8,9 +8,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
-// fallback steps if no unwind data covers the address: first out of a call through a null pointer, or by what
-// the code proves; then by the frame pointer of code that is known to keep it (its prolog may not have run);
-// then, if the bounds allow it, by following the code; and last, if they allow guesses, by any frame pointer.
+// fallback steps if no unwind data covers the address. It tries, in this order: a call through a null
+// pointer; what the code proves; the frame pointer of code that is known to keep it (its prolog may not have
+// run); following the code, if the bounds allow it; any frame pointer, if they allow guesses.
 func (u *Unwinder) fallback(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
 	f *unwind.Frame) (bool, unwind.Stop) {
 	regs := &s.Regs.AMD64

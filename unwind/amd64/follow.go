@@ -126,7 +126,7 @@ func (u *Unwinder) followPath(ip uint64, from *emulator) {
 			return
 		}
 		ip, code = ip+uint64(in.Size), code[in.Size:]
-		was := e.cmp
+		prev := e.cmp
 		e.cmp.ok = false
 		how := e.run(&in, f.mem)
 		if in.PCRel && in.Op == 0x8d && in.Table == 0 { // the address of a function to jump to
@@ -139,7 +139,7 @@ func (u *Unwinder) followPath(ip uint64, from *emulator) {
 		case flowNext:
 			continue
 		case flowBranch:
-			taken, decided := was.decides(&in)
+			taken, decided := prev.decides(&in)
 			if looping = decided && taken && !f.prove; looping {
 				ip, code = ip+uint64(in.Disp), nil
 				continue

@@ -28,7 +28,7 @@ func CompileFunction(t *peamd64.Table, fn peamd64.RuntimeFunction, base uint64, 
 	return r
 }
 
-// Functions caches rules of functions that are in no module, and makes rows of their steps. It is not safe
+// Functions caches rules of functions that are in no module, and makes runs of their steps. It is not safe
 // for concurrent use.
 type Functions struct {
 	rules

@@ -134,7 +134,7 @@ func (u *Unwinder) hookAt(m *module.Module, lo uint64) *unwind.ReturnHook {
 	return u.hook(false, m.Bytes(lo+m.Bias, maxHookCode))
 }
 
-// unlisted repairs the step out of a return hook with unknown code, if SetReturnHooks included such. It is
+// unlisted repairs the step out of a return hook with unknown code, if SetReturnHooks has set one. It is
 // called if a return address is outside all modules and managed ranges. The callee-saved registers are as in
 // the return hook's rules.
 func (u *Unwinder) unlisted(regs *Registers, mem *memory.Window, f *unwind.Frame) bool {

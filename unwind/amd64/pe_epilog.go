@@ -19,15 +19,16 @@ const maxPops = 64 // real epilogs have at most 16
 // MaxEpilog is how many bytes of code callers pass to ReadEpilog.
 const MaxEpilog = 8 + 2*maxPops + 3 + 8
 
-// Epilog is the rest of an epilog, decoded.
+// Epilog is the decoded rest of an epilog. It may set RSP first, then pops registers, and ends in a return or
+// a jump.
 type Epilog struct {
-	Moves  bool   // first, RSP is set to
-	Base   uint8  // this register
-	Disp   uint64 // plus this;
-	pops   []byte // then these instructions pop registers;
+	Moves  bool   // RSP is set to Base + Disp first
+	Base   uint8  // a register
+	Disp   uint64 // bytes
+	pops   []byte // instructions that pop registers
 	popped bool   // the return address has been popped into Base
-	Jumps  bool   // and the end is a jump to a place that must be outside the function,
-	Target uint64 // at this distance from the first byte of the code
+	Jumps  bool   // it ends in a jump, whose target must be outside the function
+	Target uint64 // of the jump, as a distance from the first byte of the code
 }
 
 // ReadEpilog decodes the rest of an epilog of version 1: an adjustment of the stack pointer, pops,

@@ -31,7 +31,7 @@ type peRule struct {
 	slots [peSlots]uint16 // words from low, by peSlot: nearRegs, then XMM6 to XMM15
 }
 
-// peSlots is the number of registers a Windows function preserves, but RSP.
+// peSlots is the number of registers that a Windows function preserves, except RSP.
 const peSlots = 8 + 10
 
 // nearRegs are the general registers with slots, in the order of the slots.

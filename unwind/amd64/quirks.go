@@ -122,7 +122,7 @@ func pushedNumber(before, after []byte) (number uint64, ok bool) {
 	return 0, false
 }
 
-// unlistedPush corrects a row that misses such a push: the row goes on behind the pop.
+// unlistedPush corrects a row without such a push. The row extends beyond the pop.
 func unlistedPush(row *cfi.Row, m *module.Module, addr uint64) {
 	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP || !m.SystemV() {
 		return

@@ -85,7 +85,7 @@ func (s *peStep) run(at unwind.Address) unwind.Stop {
 }
 
 // covered makes the step from code with an entry. exact means that a thread was interrupted at pc. A return
-// address is in no epilog, whatever follows a call that does not return.
+// address is never in an epilog: code after a call that looks like one follows a call that does not return.
 func (s *peStep) covered(entry peamd64.RuntimeFunction, exact bool) unwind.Stop {
 	fn, why := s.table.Resolve(entry)
 	if why != peamd64.OK {

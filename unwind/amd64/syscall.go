@@ -14,7 +14,7 @@ import (
 // Source: Wine 8's ntdll.dll, and wine-mirror/wine dlls/ntdll/signal_x86_64.c (8.0), KiUserApcDispatcher.
 // That Windows' own stubs end in syscall or int 2eh was not verified in one of its DLLs.
 
-// maxSystemCall is the most bytes of such a stub, up to its last return.
+// maxSystemCall bounds the bytes of such a stub, up to its last return.
 const maxSystemCall = 31
 
 // systemCallBegin is its beginning: mov r10, rcx; mov eax, number.

@@ -103,7 +103,7 @@ func thunkRule(t x86.Thunk, k Kind, module int, off uint64) Rule {
 // unwind data is unknown, or the target is a thunk too, this thunk counts as a called function.
 func (u *Unwinder) stepThunk(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
 	f *unwind.Frame) (exact bool, stop unwind.Stop) {
-	regs, was, cfa := &s.Regs.AMD64, s.Regs.AMD64, s.Regs.AMD64.GPR[context.RSP]+r.offset()
+	regs, prev, cfa := &s.Regs.AMD64, s.Regs.AMD64, s.Regs.AMD64.GPR[context.RSP]+r.offset()
 	reg := int(r.slots() & 15)
 	to := u.lookup(unwind.Address{IP: regs.GPR[reg], Exact: true})
 	if k := to.Kind(); !known(regs, reg) || k > RuleSide && k < RuleNear || k == RuleThunk {
@@ -111,7 +111,7 @@ func (u *Unwinder) stepThunk(r Rule, s *unwind.State, mem *memory.Window, b *unw
 	}
 	regs.RIP, regs.GPR[context.RSP] = regs.GPR[reg], cfa-8
 	if exact, stop = u.leaveFrame(to, s, mem, b, f); stop != unwind.StopNone {
-		*regs = was
+		*regs = prev
 	}
 	return exact, stop
 }

@@ -10,7 +10,7 @@ import (
 
 // Most steps of a walk use a cached rule of slots whose words are in the hot run, without special cases. They
 // need only the instruction pointer, RSP, and RBP. The rules of the frames are logged, and the other
-// registers are read for the last frame only, when the row of fused steps ends.
+// registers are read for the last frame only, when the run of fused steps ends.
 
 // fewSteps is the longest run for which single steps are faster than the fused loop. A rule that started no
 // longer run is marked, and from then on its frame is left by a single step: if stacks with one or two native
@@ -20,9 +20,9 @@ const fewSteps = 2
 // logSize is how many frames' rules are logged before their registers are read.
 const logSize = 128
 
-// section holds the limits of a row of fused steps, and its start.
+// section holds the limits of a run of fused steps, and its start.
 type section struct {
-	form  form // of all rules of the row
+	form  form // of all rules of the run
 	hot   memory.Run
 	out   []unwind.Frame // room for the next frames
 	log   [logSize]uint64

@@ -51,11 +51,11 @@ func (u *Unwinder) SetTable(t *module.Table) {
 	if t == nil || t == u.table {
 		return
 	}
-	was := u.table
+	prev := u.table
 	u.table = t
 	switch {
-	case t.Generation() == was.Generation():
-	case t.SameModules(was):
+	case t.Generation() == prev.Generation():
+	case t.SameModules(prev):
 		u.dropManaged()
 	default:
 		u.flush()

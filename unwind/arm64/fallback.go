@@ -7,10 +7,10 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/nearcall"
 )
 
-// fallback steps if no unwind data covers the address, and returns NoInfo if it cannot. First it uses what
-// the code proves (byCode), then it follows the code (if the bounds allow it). Next is the platform's rule,
-// and last the frame pointer (if the bounds allow guesses). Compiled managed code proves nothing. But a
-// trampoline at a page's start has the look-up address of the code before it, which may be managed.
+// fallback steps if no unwind data covers the address, and returns NoInfo if it cannot. It tries, in this
+// order: what the code proves (byCode); following the code, if the bounds allow it; the platform's rule; the
+// frame pointer, if the bounds allow guesses. Compiled managed code proves nothing, but a trampoline at a
+// page's start has the look-up address of the code before it, which may be managed.
 func (u *Unwinder) fallback(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
 	f *unwind.Frame) (bool, unwind.Stop) {
 	if !r.Managed() || r.Module() >= 0 || s.Regs.ARM64.PC&(pageSize-1) == 0 {

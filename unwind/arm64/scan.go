@@ -43,8 +43,8 @@ const (
 	returns
 )
 
-// leave runs the scan and returns the caller's registers. jumps means that this is assembly code in which a
-// jump through a register is a tail call.
+// leave runs the scan and returns the caller's registers. jumps means assembly code, in which a jump through
+// a register is a tail call.
 func leave(m *module.Module, from *unwind.State, mem *memory.Window, jumps bool) (caller Registers, ok bool) {
 	s := scan{m: m, pc: from.Regs.ARM64.PC, regs: from.Regs.ARM64, mem: mem, call: !from.Exact, jumps: jumps}
 	if !from.Exact {
@@ -117,8 +117,8 @@ func outlined(m *module.Module, pc uint64, w uint32) bool {
 	for reg := range uint64(regSP) {
 		e.regs[reg] = value64{reg, entryValue}
 	}
-	was := e.regs
-	return e.through(m, pc, w) && !slices.Equal(e.regs[firstX:regFP], was[firstX:regFP])
+	prev := e.regs
+	return e.through(m, pc, w) && !slices.Equal(e.regs[firstX:regFP], prev[firstX:regFP])
 }
 
 // data executes an instruction that is not a branch.

@@ -10,7 +10,7 @@ import (
 
 // Most steps of a walk use a cached rule of slots whose words are in the hot run, without special cases. They
 // need only pc, SP, and x29. The rules of the frames are logged, and the other registers are read for the
-// last frame only, when the row of fused steps ends.
+// last frame only, when the run of fused steps ends.
 
 // fewSteps is the longest run for which single steps are faster than the fused loop. A rule that started no
 // longer run is marked, and from then on its frame is left by a single step: if stacks with one native frame
@@ -20,7 +20,7 @@ const fewSteps = 1
 // logSize is how many frames' rules are logged before their registers are read.
 const logSize = 128
 
-// section holds the limits of a row of fused steps, and its start.
+// section holds the limits of a run of fused steps, and its start.
 type section struct {
 	hot  memory.Run
 	top  uint64          // upper limit of the stack pointer

@@ -11,7 +11,7 @@ import (
 // A new format implements Image and gives the module a CFI table. Walkers, merge, and the tool need no
 // change.
 type Image interface {
-	// Bytes returns at most n bytes from at, nil if there are none.
+	// Bytes returns at most n bytes from at, or nil.
 	Bytes(at uint64, n int) []byte
 	// CFIBase is added to an address for a lookup in the module's CFI table.
 	CFIBase() uint64
@@ -73,7 +73,7 @@ func (m *Module) image() Image {
 	return noImage{}
 }
 
-// Bytes returns at most n bytes of the image from a mapped address, nil if there are none.
+// Bytes returns at most n bytes of the image from a mapped address, or nil.
 // It does not allocate. It is called often: without image, the calls are direct.
 func (m *Module) Bytes(addr uint64, n int) []byte {
 	switch {

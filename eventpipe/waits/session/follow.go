@@ -9,14 +9,14 @@ import (
 
 // A wait is printed when it ends if all its frames have names, and after grace at the latest:
 // a separate session delivers the names of methods that were just compiled. It does not
-// deliver precompiled methods. If names are still missing after hope, the list of methods is
+// deliver precompiled methods. If names are still missing after nameLimit, the list of methods is
 // requested again from time to time.
 const (
-	hope     = 150 * time.Millisecond
-	grace    = 400 * time.Millisecond
-	tick     = 50 * time.Millisecond
-	relist   = time.Second
-	maxQueue = 1 << 16
+	nameLimit = 150 * time.Millisecond
+	grace     = 400 * time.Millisecond
+	tick      = 50 * time.Millisecond
+	relist    = time.Second
+	maxQueue  = 1 << 16
 )
 
 // follower reports waits when they end.
@@ -68,7 +68,7 @@ func (f *follower) ready(p *pending) bool {
 	if time.Since(p.came) > grace || f.named(p) {
 		return true
 	}
-	if time.Since(p.came) > hope && time.Since(f.listed) > relist && f.relist != nil {
+	if time.Since(p.came) > nameLimit && time.Since(f.listed) > relist && f.relist != nil {
 		f.relist()
 		f.listed = time.Now()
 	}

@@ -166,9 +166,9 @@ type run struct {
 // again is the shortest time between two searches for images.
 const again = 50 * time.Millisecond
 
-// look finds newly mapped images while the process still has them: at its end it is too late. w may have
+// findImages reads newly mapped images, because they cannot be read after the process's end. w may have
 // frames in one.
-func (r *run) look(w *waits.Wait) {
+func (r *run) findImages(w *waits.Wait) {
 	if time.Since(r.mapped) < again {
 		r.another = true
 		return
@@ -185,7 +185,7 @@ func (r *run) watch(ctx context.Context) error {
 	follow.relist = func() { list(r.c, r.a, precompiledKeywords) }
 	threads := newThreadNames(r.c.PID)
 	r.a.OnWait = func(w *waits.Wait) {
-		r.look(w)
+		r.findImages(w)
 		r.a.Names.Label(w.Thread, func() string { return threads.name(w.Thread) })
 		if r.opt.Blocked != nil {
 			r.opt.Blocked.End(w)
