@@ -176,8 +176,11 @@ func (e *Base) raw(c *walk.Capture, frames []merge.Frame, gap merge.Gap) {
 // NoteUnproven notes why samples end at managed code, if any do.
 func (e *Base) NoteUnproven() {
 	if e.Stats.Unproven > 0 {
-		e.Stream.Out.Note(strconv.FormatUint(e.Stats.Unproven, 10) + " samples end at managed code: " +
-			e.Target.UnprovenWhy())
+		why := e.Target.UnprovenWhy()
+		if why == "" {
+			why = "the runtime's tables could not be read any more, most likely because the process had ended"
+		}
+		e.Stream.Out.Note(strconv.FormatUint(e.Stats.Unproven, 10) + " samples end at managed code: " + why)
 	}
 }
 

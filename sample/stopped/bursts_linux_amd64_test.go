@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/internal/procstat"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/cpuring"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
@@ -186,4 +187,20 @@ func TestOutsideSparseStack(t *testing.T) {
 	all := countHits(got.samples, work[:1])[0]
 	t.Logf("%.0f of %.0f samples in work are whole, %d without a place", whole, all, e.Stats.Uncopied)
 	expect.True(t, whole >= 20 && float64(e.Stats.Uncopied) <= whole/10, "%d dropped", e.Stats.Uncopied)
+}
+
+// A process that has ended is not called one whose perf events are refused, or whose threads are hidden.
+func TestEndedAtOnce(t *testing.T) {
+	b := start(t, "bursts")
+	needPerf(t, b)
+	var sent bytes.Buffer
+	e := must.Get(New(b.cmd.Process.Pid, sampler.Config{RateHz: 100}, &sent))(t)
+	b.cmd.Process.Kill()
+	for !procstat.Read(b.cmd.Process.Pid).Ended() {
+		time.Sleep(time.Millisecond)
+	}
+	time.AfterFunc(100*time.Millisecond, e.Stop)
+	e.Run()
+	notes := readRecording(t, sent.Bytes()).notes
+	expect.True(t, len(notes) == 0 && e.denied == 0, "%v, %d threads are hidden", notes, e.denied)
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/process/live"
@@ -23,6 +25,9 @@ func (e *Stopper) openRings() {
 		return
 	}
 	rings, err := cpuring.New(cpuring.Config{PID: e.PID, Period: uint64(e.Period), Stack: cpuring.StackCopy})
+	if errors.Is(err, unix.ESRCH) {
+		return // the process has ended
+	}
 	if err != nil {
 		why := "the kernel permits no perf events of this process"
 		if !errors.Is(err, perfevent.ErrRefused) {

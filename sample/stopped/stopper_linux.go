@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/internal/procstat"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/cpuring"
@@ -223,7 +224,7 @@ func (e *Stopper) stoppedOne(s live.Stop) {
 	t := e.tasks[tid]
 	delete(e.now, tid)
 	if !ok || t == nil {
-		if s.Err != nil {
+		if s.Err != nil && !procstat.Read(e.PID).Ended() {
 			e.denied++
 		}
 		return

@@ -322,7 +322,8 @@ func (t *Process) UnprovenWhy() string {
 	return "the runtime's tables cannot be read: " + t.Tables.Evidence().String()
 }
 
-// Unproven reports whether an address is in code of a runtime whose tables cannot be read, or not yet.
+// Unproven reports whether an address is in code of a runtime whose tables cannot be read, not yet, or no
+// more because the process has ended. The memory that a core lacks is no such reason.
 func (t *Process) Unproven(ip uint64) bool {
 	if t.Table == nil || !t.Table.IsManaged(ip) {
 		return false
@@ -331,7 +332,8 @@ func (t *Process) Unproven(ip uint64) bool {
 		return t.Why != ""
 	}
 	var m contract.Method
-	return t.Tables.Find(ip, &m) == contract.Unproven
+	why := t.Tables.Find(ip, &m)
+	return why == contract.Unproven || why == contract.Unreadable && t.View != nil
 }
 
 // Unloaded reports whether the runtime has freed the code at an address.
