@@ -42,7 +42,7 @@ void sw_events_end(void)
 	struct sw_header *h = sw_shared;
 	for (int i = 0; h && i < LONGEST_MS && !__atomic_load_n(&h->leave, __ATOMIC_ACQUIRE); i++) {
 		if (__atomic_load_n(&h->tail, __ATOMIC_ACQUIRE) == __atomic_load_n(&h->head, __ATOMIC_ACQUIRE) ||
-		    now() - __atomic_load_n(&h->heartbeat, __ATOMIC_RELAXED) > h->stale)
+		    !sw_tool_lives(h, h->stale))
 			return;
 		Sleep(1);
 	}

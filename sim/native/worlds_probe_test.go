@@ -108,7 +108,7 @@ var probeWorlds = []world{
 		outcomes: []string{"does not begin"},
 		faults: []fault{
 			{"a living tool is not seen", "start.c",
-				[][2]string{{"\tif (h && !h->left && now() - h->heartbeat < h->stale)\n\t\treturn 0;", "\tif (0)\n\t\treturn 0;"}}, ""},
+				[][2]string{{"\tif (h && !h->left && sw_tool_lives(h, h->stale))\n\t\treturn 0;", "\tif (0)\n\t\treturn 0;"}}, ""},
 			{"an end that is asked early is forgotten", "start.c",
 				[][2]string{{"\tif (h && (e || h->ending))", "\tif (h && e)"}}, "while it begins"},
 		}},

@@ -78,16 +78,34 @@ static uint64_t reach(const struct sw_slot *s, uint64_t low, uint64_t from)
 	return !low && high > from && high - from < SW_MAX_STACK ? high - from : SW_MAX_CHECKED;
 }
 
+/* Bytes of stack that a sample needs, and one with objects. */
+enum { SAMPLE_STACK = 1536, OBJECTS_STACK = 7168 };
+
+/* left returns how many bytes are left of the alternate stack on which the handler runs. Another library may have
+ * given its threads small ones. */
+static uint64_t left(const struct frame *uc)
+{
+	uint64_t n = (uint64_t)(uintptr_t)uc - uc->alt_sp;
+	return n < uc->alt_size ? n : ~0ull;
+}
+
 static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *uc, int why, uint32_t weight, uint64_t entry)
 {
+	if (left(uc) < SAMPLE_STACK) {
+		__atomic_fetch_add(&h->dropped, 1, __ATOMIC_RELAXED);
+		return;
+	}
 	/* Copy the red zone too: after a pop in an epilogue, unwind data still refers to the word below sp. */
 	if (!s->fs)
 		s->fs = thread_base();
 	/* File.SetStack stores high before low. Load low first: then high belongs to it. */
 	uint64_t low = __atomic_load_n(&s->low, __ATOMIC_ACQUIRE), high = __atomic_load_n(&s->high, __ATOMIC_RELAXED);
 	uint64_t sp = uc->regs[REG_SP] & ~7ull, from = sp - SW_RED_ZONE, want = 0, below = 0, under = 0, room = 0, at;
-	int own = low && from >= low && sp < high, flags = 0;
-	if (!own && uc->alt_size && sp - uc->alt_sp < uc->alt_size) {
+	/* The thread's mapping may include its alternate stack, and guard pages between the two that are no mappings of
+	 * their own (MADV_GUARD_INSTALL). */
+	int alt = uc->alt_size && sp - uc->alt_sp < uc->alt_size;
+	int own = low && !alt && from >= low && sp < high, flags = 0;
+	if (alt) {
 		flags |= SW_ON_ALT;
 		under = interrupted(low, high, uc);
 	}
@@ -103,7 +121,7 @@ static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *u
 		if (under)
 			below = low ? least(high - under, SW_MAX_STACK - SW_MAX_CHECKED) : SW_MAX_CHECKED;
 		flags |= under && low && under + below < high ? SW_CUT : 0;
-		room = h->heap_size ? SW_MAX_PAYLOAD : 0;
+		room = h->heap_size && left(uc) >= OBJECTS_STACK ? SW_MAX_PAYLOAD : 0;
 	}
 	uint64_t size = (sizeof(struct sw_record) + SW_MAX_EXTRA + room + want + below + 8 + SW_ALIGN - 1) & ~(uint64_t)(SW_ALIGN - 1);
 	struct sw_record *r = sw_claim(h, size, &at);

@@ -47,6 +47,14 @@ static inline struct sw_record *sw_claim(struct sw_header *h, uint64_t size, uin
 	return 0;
 }
 
+/* sw_tool_lives reports whether the tool's last heartbeat is younger than some nanoseconds. It loads the heartbeat
+ * first: one that comes between the two loads would be later than now. */
+static inline int sw_tool_lives(const struct sw_header *h, uint64_t within)
+{
+	uint64_t beat = __atomic_load_n(&h->heartbeat, __ATOMIC_RELAXED);
+	return now() - beat < within;
+}
+
 /* sw_patched searches for the address that the runtime writes over return addresses. It may lie deep in the
  * stack, because the patched method may have called others since. */
 static inline int sw_patched(const uint64_t *stack, uint64_t size, uint64_t patch)

@@ -70,19 +70,13 @@ static void wait_a_step(void)
 	sys3(NR_nanosleep, P(step), 0, 0);
 }
 
-static int tool_lives(struct sw_header *h)
-{
-	uint64_t beat = __atomic_load_n(&h->heartbeat, __ATOMIC_RELAXED); /* first: a later one is after now */
-	return now() - beat <= h->stale;
-}
-
 /* shut_down lets the tool walk what is still in the ring, for which it needs this process. The wait ends after
  * a second, or when the tool is dead. */
 static hresult shut_down(void *self)
 {
 	struct sw_header *h = sw_shared;
 	(void)self;
-	for (int i = 0; i < STEPS && h && h->session == 1 && tool_lives(h); i++) {
+	for (int i = 0; i < STEPS && h && h->session == 1 && sw_tool_lives(h, h->stale); i++) {
 		if (__atomic_load_n(&h->tail, __ATOMIC_ACQUIRE) == __atomic_load_n(&h->head, __ATOMIC_ACQUIRE))
 			break;
 		wait_a_step();
@@ -97,7 +91,7 @@ static void __attribute__((destructor)) hold_exit(void)
 	struct sw_header *h = sw_shared;
 	if (!h || h->pid != (uint32_t)sys3(NR_getpid, 0, 0, 0)) /* a child that has not called exec */
 		return;
-	for (int i = 0; i < STEPS && __atomic_load_n(&h->hold, __ATOMIC_RELAXED) && tool_lives(h); i++)
+	for (int i = 0; i < STEPS && __atomic_load_n(&h->hold, __ATOMIC_RELAXED) && sw_tool_lives(h, h->stale); i++)
 		wait_a_step();
 }
 

@@ -70,7 +70,7 @@ static void *finish(void *header)
 	uint64_t my_session = session;
 	enum { PATIENCE = 16 };
 	__atomic_store_n(&h->helper, (uint32_t)sys3(NR_gettid, 0, 0, 0), __ATOMIC_RELEASE);
-	while (!__atomic_load_n(&h->leave, __ATOMIC_ACQUIRE) && now() - __atomic_load_n(&h->heartbeat, __ATOMIC_RELAXED) < PATIENCE * h->stale)
+	while (!__atomic_load_n(&h->leave, __ATOMIC_ACQUIRE) && sw_tool_lives(h, PATIENCE * h->stale))
 		sys6(NR_futex, P(&h->leave), 0 /* FUTEX_WAIT */, 0, P(every), 0, 0);
 	__atomic_store_n(&h->events, 0, __ATOMIC_RELEASE);
 	((hresult (*)(void *, uint64_t))method(mine, INFO_STOP))(mine, my_session);
@@ -114,7 +114,7 @@ static DWORD WINAPI finish(void *header)
 	struct sw_header *h = header;
 	enum { PATIENCE = 10, STEP = 20 };
 	__atomic_store_n(&h->helper, own_tid(), __ATOMIC_RELEASE);
-	while (!__atomic_load_n(&h->leave, __ATOMIC_ACQUIRE) && now() - __atomic_load_n(&h->heartbeat, __ATOMIC_RELAXED) < PATIENCE * h->stale)
+	while (!__atomic_load_n(&h->leave, __ATOMIC_ACQUIRE) && sw_tool_lives(h, PATIENCE * h->stale))
 		Sleep(STEP);
 	__atomic_store_n(&h->events, 0, __ATOMIC_RELEASE);
 	((hresult (*)(void *, uint64_t))method(info, INFO_STOP))(info, session);

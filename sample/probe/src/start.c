@@ -88,6 +88,13 @@ static void guard(struct sw_header *h, int add)
 	h->masked_high = add ? (uint32_t)(done >> 32) : 0;
 }
 
+/* give sets the action of a signal of ours, unless the program has installed a handler of its own since. */
+static void give(uint32_t sig, const struct action *a)
+{
+	if (sig && is((int)sig, (uint64_t)sw_handler))
+		sigaction_raw((int)sig, a, 0);
+}
+
 /* sw_put_back restores the process. A real-time signal that was ever sent, or that timers use, stays ignored:
  * a pending one would end the process by its default action. */
 void sw_put_back(struct sw_header *h)
@@ -95,14 +102,12 @@ void sw_put_back(struct sw_header *h)
 	struct action a = {SIG_DFL, SA_RESTORER, (uint64_t)sw_restorer, 0};
 	guard(h, 0);
 	sw_unrelay(h);
-	if (h->legacy)
-		sigaction_raw((int)h->legacy, &a, 0);
+	give(h->legacy, &a);
 	if (__atomic_load_n(&h->real_sent, __ATOMIC_SEQ_CST) || h->timer_signal == h->real_time)
 		parked = (int)h->real_time;
 	if (parked == (int)h->real_time)
 		a.handler = SIG_IGN;
-	if (h->real_time)
-		sigaction_raw((int)h->real_time, &a, 0);
+	give(h->real_time, &a);
 	__atomic_store_n(&h->left, SW_LEFT, __ATOMIC_RELEASE);
 }
 
@@ -211,7 +216,7 @@ void sw_describe(struct sw_header *h)
 static struct sw_header *prepare(int *fd)
 {
 	struct sw_header *h = sw_shared;
-	if (h && !h->left && now() - h->heartbeat < h->stale)
+	if (h && !h->left && sw_tool_lives(h, h->stale))
 		return 0; /* another tool records this process */
 	if (sw_silence(h))
 		return 0; /* the session of the last recording is ending */

@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -53,33 +55,92 @@ static void fault_blocked(int yes)
 	pthread_sigmask(yes ? SIG_BLOCK : SIG_UNBLOCK, &fault, 0);
 }
 
-static int is_own(void)
+static int is_own(int sig)
 {
 	struct sigaction a;
-	return sigaction(SIGRTMIN, 0, &a) == 0 && a.sa_sigaction == own;
+	return sigaction(sig, 0, &a) == 0 && a.sa_sigaction == own;
 }
 
-/* A thread with so much on its stack, which waits. */
-static volatile pid_t deep_thread;
+static void take(int sig)
+{
+	struct sigaction a = {.sa_sigaction = own, .sa_flags = SA_SIGINFO | SA_RESTART};
+	sigaction(sig, &a, 0);
+}
 
+static volatile pid_t thread;
+
+/* A thread with so much on its stack, which waits. */
 static void *deep(void *unused)
 {
 	volatile char room[300 << 10];
 	room[sizeof room / 2] = 1;
-	deep_thread = (pid_t)syscall(SYS_gettid);
+	thread = (pid_t)syscall(SYS_gettid);
 	while (room[sizeof room / 2])
 		usleep(100000);
 	return unused;
 }
 
-static pid_t started(void)
+/* A thread whose alternate stack has so many bytes more than the kernel needs, above an unreadable page. */
+static void *cramped(void *more)
+{
+	size_t size = getauxval(AT_MINSIGSTKSZ) + *(size_t *)more;
+	char *page = mmap(0, PAGE + size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	stack_t stack = {.ss_sp = page + PAGE, .ss_size = size};
+	if (mprotect(page, PAGE, PROT_NONE) || sigaltstack(&stack, 0))
+		exit(12);
+	thread = (pid_t)syscall(SYS_gettid);
+	for (;;)
+		usleep(100000);
+}
+
+static void handle_on(int sig)
+{
+	(void)sig;
+	thread = (pid_t)syscall(SYS_gettid);
+	for (;;)
+		usleep(100000);
+}
+
+/* A thread that handles a signal on its alternate stack, which is in one mapping with its own. */
+static void *handles(void *low)
+{
+	stack_t stack = {.ss_sp = *(void **)low, .ss_size = 16 * PAGE};
+	struct sigaction a = {.sa_handler = handle_on, .sa_flags = SA_ONSTACK};
+	if (sigaltstack(&stack, 0) || sigaction(SIGUSR1, &a, 0))
+		exit(13);
+	raise(SIGUSR1);
+	return 0;
+}
+
+/* Starts such a thread: alternate stack, guard page, and stack. It returns 1 if the kernel lacks such pages. */
+static pid_t merged(void)
+{
+	enum { GUARD_INSTALL = 102, STACK = 64 * PAGE };
+	static char *low;
+	pthread_attr_t attr;
+	pthread_t t;
+	low = mmap(0, 17 * PAGE + STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	if (madvise(low + 16 * PAGE, PAGE, GUARD_INSTALL))
+		return 1;
+	thread = 0;
+	pthread_attr_init(&attr);
+	pthread_attr_setstack(&attr, low + 17 * PAGE, STACK);
+	if (pthread_create(&t, &attr, handles, &low))
+		return 0;
+	while (!thread)
+		usleep(1000);
+	return thread;
+}
+
+static pid_t started(void *(*what)(void *), size_t more)
 {
 	pthread_t t;
-	if (pthread_create(&t, 0, deep, 0))
+	thread = 0;
+	if (pthread_create(&t, 0, what, &more))
 		return 0;
-	while (!deep_thread)
+	while (!thread)
 		usleep(1000);
-	return deep_thread;
+	return thread;
 }
 
 int main(int argc, char **argv)
@@ -96,6 +157,7 @@ int main(int argc, char **argv)
 	((int32_t (*)(void *, void *))profiler->table[3])(profiler, 0);
 	printf("ready\n");
 	for (;;) {
+		pid_t new = 0;
 		ssize_t n = read(0, line, 2);
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -107,10 +169,19 @@ int main(int argc, char **argv)
 			fault_blocked(line[0] == 'b');
 		if (line[0] == 'k')
 			syscall(SYS_tgkill, getpid(), getpid(), SIGRTMIN);
-		if (line[0] == 'd') {
-			printf("%d\n", (int)started());
-			continue;
-		}
-		printf("came %d, own %d\n", came, is_own());
+		if (line[0] == 'g')
+			take(SIGURG);
+		for (int i = 0; line[0] == 'p' && i < 2000; i++)
+			((int32_t (*)(void *, void *))profiler->table[3])(profiler, 0);
+		if (line[0] == 'd')
+			new = started(deep, 0);
+		if (line[0] == 'm')
+			new = merged();
+		if (line[0] == 's' || line[0] == 't')
+			new = started(cramped, line[0] == 's' ? 3 << 10 : 512);
+		if (new)
+			printf("%d\n", (int)new);
+		else
+			printf("came %d, own %d\n", came, is_own(line[0] == 'q' ? SIGURG : SIGRTMIN));
 	}
 }
