@@ -5,8 +5,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"hash/crc32"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -15,6 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/internal/wholefile"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -176,16 +175,8 @@ func debugLink(f *elf.File) (name string, sum uint32, ok bool) {
 
 // fileSum returns a file's CRC-32, 0 if it cannot be read.
 func fileSum(path string) uint32 {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	h := crc32.NewIEEE()
-	if _, err := io.Copy(h, io.LimitReader(f, elf.MaxFile)); err != nil {
-		return 0
-	}
-	return h.Sum32()
+	data, _ := wholefile.Read(path, elf.MaxFile)
+	return crc32.ChecksumIEEE(data)
 }
 
 // miniDebugInfo reads the compressed ELF file in .gnu_debugdata.

@@ -2,6 +2,8 @@
 
 package wholefile
 
+const noWait = 0
+
 // Map is Read where files are not mapped; an empty file is refused as it is there.
 func Map(path string, most int64) ([]byte, error) {
 	data, err := Read(path, most)

@@ -8,6 +8,9 @@ import (
 	"syscall"
 )
 
+// noWait is the flag that opens a pipe without its other end.
+const noWait = syscall.O_NONBLOCK
+
 // Map is Read without a copy: the pages are shared with all who have the file mapped. An
 // empty file, which cannot be mapped, is refused. The mapping stays.
 func Map(path string, most int64) ([]byte, error) {
@@ -71,7 +74,7 @@ func mapped(path string, most int64, get func(fd int, info *syscall.Stat_t) ([]b
 // whether it can be waited for. It does not wait for a pipe's other end.
 func descriptor(path string) (fd int, err error) {
 	for {
-		fd, err = syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
+		fd, err = syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC|noWait, 0)
 		if err != syscall.EINTR {
 			return fd, err
 		}

@@ -46,7 +46,7 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %s (%d)", e.Path, e.Rea
 // file shrinks meanwhile, Read returns the remaining bytes without an error. An empty file
 // gives no bytes and no error. The caller checks whether its format is complete.
 func Read(path string, most int64) ([]byte, error) {
-	f, size, err := open(path, most)
+	f, size, err := Open(path, most)
 	if err != nil {
 		return nil, err
 	}
@@ -59,9 +59,10 @@ func Read(path string, most int64) ([]byte, error) {
 	return data[:n], nil
 }
 
-// open opens a file that refused accepts, and returns its size in bytes.
-func open(path string, most int64) (*os.File, int64, error) {
-	f, err := os.Open(path)
+// Open opens a regular file of at most most bytes, and returns its size. It does not wait for a pipe's other
+// end. If it refuses the file, err is an *Error.
+func Open(path string, most int64) (*os.File, int64, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|noWait, 0)
 	if err != nil {
 		return nil, 0, err
 	}

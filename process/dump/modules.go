@@ -2,7 +2,9 @@ package dump
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/internal/wholefile"
 	"github.com/seedwalk/seedwalk/process/live"
 )
 
@@ -100,11 +103,16 @@ func (m *Modules) file(path string) *image {
 	id := m.buildID(path)
 	name := strings.TrimSuffix(path, " (deleted)")
 	for _, p := range m.candidates(name) {
-		file, err := os.Open(p)
-		if err != nil {
+		image, why := (*elf.File)(nil), ""
+		file, _, err := wholefile.Open(p, math.MaxInt64)
+		switch refused := (*wholefile.Error)(nil); {
+		case err == nil:
+			image, why = examine(file, id)
+		case errors.As(err, &refused):
+			why = p + " is not a regular file"
+		default:
 			continue
 		}
-		image, why := examine(file, id)
 		if why != "" {
 			f.err = fmt.Errorf("%s: %s; name the folder of the right file with --modules", path, why)
 			file.Close()
@@ -125,12 +133,9 @@ func (m *Modules) candidates(path string) (out []string) {
 
 // examine opens a file as ELF if it is one. If it cannot be the image with this build id, why says so.
 func examine(file *os.File, id string) (image *elf.File, why string) {
-	info, err := file.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return nil, file.Name() + " is not a regular file"
-	}
 	magic := make([]byte, 4)
-	if _, err = file.ReadAt(magic, 0); err == nil && string(magic) == "\x7fELF" {
+	_, err := file.ReadAt(magic, 0)
+	if err == nil && string(magic) == "\x7fELF" {
 		image, err = elf.Open(file.Name())
 	}
 	switch {

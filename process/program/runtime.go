@@ -3,11 +3,12 @@ package program
 import (
 	"bytes"
 	"fmt"
-	"os"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
 
+	"github.com/seedwalk/seedwalk/internal/wholefile"
 	"github.com/seedwalk/seedwalk/pe"
 )
 
@@ -137,7 +138,7 @@ const overlap = 64
 
 // scan reads a file in pieces until found returns a result.
 func scan(path string, found func(b []byte) string) string {
-	f, err := os.Open(path)
+	f, _, err := wholefile.Open(path, math.MaxInt64)
 	if err != nil {
 		return ""
 	}
