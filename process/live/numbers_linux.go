@@ -42,12 +42,18 @@ func NumbersOf(pid int) *Numbers {
 	return n
 }
 
-// Refresh reads the list of threads again.
+// maxEnded bounds the threads that Outer knows although they have ended.
+const maxEnded = 1 << 16
+
+// Refresh reads the list of threads again. Outer still knows the threads that have ended since the last list,
+// until others have their numbers: their last samples may not be read yet.
 func (n *Numbers) Refresh() {
 	if !n.foreign {
 		return
 	}
-	n.outer, n.inner = map[uint32]uint32{}, map[uint32]uint32{}
+	if n.inner = map[uint32]uint32{}; n.outer == nil || len(n.outer) > maxEnded {
+		n.outer = map[uint32]uint32{}
+	}
 	all, _ := Threads(n.pid)
 	for _, tid := range all {
 		ids := strings.Fields(statusField(tid, "NSpid"))

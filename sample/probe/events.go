@@ -37,8 +37,8 @@ func (f *File) Session() (state, failed uint32) {
 	return atomic.LoadUint32(&f.h.session), atomic.LoadUint32(&f.h.failed)
 }
 
-// Helper returns the kernel's number of the probe's own thread, or 0.
-func (f *File) Helper() uint32 { return atomic.LoadUint32(&f.h.helper) }
+// Helper returns our number of the probe's own thread, 0 if there is none.
+func (f *File) Helper() uint32 { return f.outer(atomic.LoadUint32(&f.h.helper)) }
 
 // Taken returns the used bytes of the ring.
 func (f *File) Taken() uint64 { return atomic.LoadUint64(&f.h.head) - f.tail }

@@ -31,6 +31,22 @@ func TestSlotWithTimer(t *testing.T) {
 	expect.Equal(t, f.slots[i].tid, 0, "the thread of a slot without a timer")
 }
 
+// shifted are the numbers of a process whose threads have lower ones in its own pid namespace.
+type shifted struct{}
+
+func (shifted) Refresh()                          {}
+func (shifted) Inner(outer uint32) (uint32, bool) { return outer - 1000, outer > 1000 }
+func (shifted) Outer(inner uint32) (uint32, bool) { return inner + 1000, true }
+
+// The probe writes the target's own number of its thread.
+func TestHelperInNamespace(t *testing.T) {
+	f := slotFile()
+	f.SetNumbers(shifted{})
+	expect.Equal(t, f.Helper(), 0, "no thread")
+	f.h.helper = 7
+	expect.Equal(t, f.Helper(), 1007, "its thread")
+}
+
 // The probe does not wait for a signal of the relay that could not be sent.
 func TestUnsent(t *testing.T) {
 	f := slotFile()
