@@ -4,9 +4,13 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
@@ -312,3 +316,32 @@ func TestShareRest(t *testing.T) {
 type noCount struct{ cpuEvent }
 
 func (noCount) Count() (uint64, error) { return 0, nil }
+
+// A new thread may have the number of one that has ended since the last listing. It has a Task of its own.
+func TestReusedNumber(t *testing.T) {
+	r, came, gone := threadTableOf(t, os.Getpid())
+	unix.Close(r.Kernel.Dir)
+	dir := t.TempDir()
+	must.Do(t, os.Mkdir(filepath.Join(dir, "77"), 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "77", "schedstat"), []byte("1 0 1"), 0o600))
+	r.Kernel.Dir = must.Get(unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0))(t)
+	now := time.Now()
+	list := func() {
+		now = now.Add(2 * ListEvery)
+		r.List(now, 0)
+	}
+	list()
+	old := r.Tasks[77]
+	must.True(t, old != nil && old.Stat >= 0, "%+v", old)
+	unix.Close(old.Stat) // from here on, its file cannot be read, as after its end
+	old.Stat = must.Get(unix.Dup(r.Kernel.Dir))(t)
+	_, ok := r.Look(old, now.UnixNano(), 1e6)
+	must.True(t, !ok, "it has not ended")
+	list()
+	list()
+	expect.True(t, slices.Equal(*came, []uint32{77, 77}) && slices.Equal(*gone, []uint32{77}) &&
+		r.Tasks[77] != nil && r.Tasks[77] != old && len(r.Order) == 1, "came %v, gone %v, %d in order", *came,
+		*gone, len(r.Order))
+	list()
+	expect.Equal(t, len(*gone), 1, "it goes once")
+}
