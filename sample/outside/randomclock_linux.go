@@ -153,7 +153,7 @@ func (e *Engine) drawOne(t *threads.Task, weight uint64) {
 	e.random.Close(t)
 	if !answered {
 		e.ask(t, probe.OpSample) // changes to another signal if the program takes this one
-	} else if e.file.Ask(t.Slot, probe.OpSample, e.signal()) == nil {
+	} else if (e.signal() == e.legacy || e.alive()) && e.file.Ask(t.Slot, probe.OpSample, e.signal()) == nil {
 		e.Stats.Asked++
 	} else {
 		e.Stats.Unsent++
