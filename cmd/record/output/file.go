@@ -62,7 +62,8 @@ func openRecording(out options.Output, stdout *os.File) (*Recording, error) {
 		f.file, err = os.OpenFile(out.Path, os.O_WRONLY, 0)
 	default:
 		f.temp = out.Path + partialSuffix
-		f.file, err = os.OpenFile(f.temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, modeFor(out.Path))
+		os.Remove(f.temp) // of a tool that was killed, or a link that others have put there
+		f.file, err = os.OpenFile(f.temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, modeFor(out.Path))
 	}
 	if err != nil {
 		return nil, err

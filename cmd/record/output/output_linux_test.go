@@ -6,9 +6,26 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/cmd/record/options"
+	"github.com/seedwalk/seedwalk/report/collect"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
+
+// In a shared folder, others may have made a link with the name of the growing file. Its target stays as it is.
+func TestPartialLink(t *testing.T) {
+	dir := tempdir.New(t)
+	others, out := filepath.Join(dir, "others"), filepath.Join(dir, "a.swrec")
+	must.Do(t, os.WriteFile(others, []byte("theirs"), 0o600))
+	must.Do(t, os.Symlink(others, out+partialSuffix))
+	f := must.Get(openRecording(options.Output{Path: out}, nil))(t)
+	f.Begin(&collect.Info{})
+	w := f.Finish(&collect.Info{}, nil)
+	b, err := os.ReadFile(others)
+	expect.True(t, w.Err == nil && w.Path == out && err == nil && string(b) == "theirs", "%v, %q, %v, %q",
+		w.Err, w.Path, err, b)
+}
 
 func TestNoPermission(t *testing.T) {
 	if os.Geteuid() == 0 {
