@@ -287,7 +287,7 @@ func (v *Events) WatchOpen() {
 	}
 	before := v.waiting
 	v.waiting = map[openKey]stream.Held{}
-	now := time.Now().UnixNano() - v.Offset
+	now := v.Nano(time.Now()) - v.Offset
 	v.File.Waiting(func(w probe.Waiting) {
 		key := openKey{w.TID, w.Since}
 		if h, ok := before[key]; ok {
@@ -311,7 +311,7 @@ func (v *Events) Last() {
 	}
 	v.WalkPending()
 	v.sendUncut()
-	now := time.Now().UnixNano()
+	now := v.Nano(time.Now())
 	v.File.Waiting(func(w probe.Waiting) {
 		m := wire.Event{TID: uint64(w.TID), TimeUnixNano: now, Flags: wire.EventOpen,
 			Nanos: uint64(max(0, now-v.Offset-int64(w.Since)))}

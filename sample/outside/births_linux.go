@@ -23,7 +23,7 @@ func (e *Engine) watchBirths() {
 
 // endWatch ends the watch after its last samples.
 func (e *Engine) endWatch(now time.Time) {
-	e.readNewborns(now.UnixNano())
+	e.readNewborns(e.Nano(now))
 	e.births.End()
 }
 
@@ -40,7 +40,7 @@ func (e *Engine) sleepWatching(d time.Duration) {
 		}
 		e.births.Await(d)
 		e.readKernel()
-		now := time.Now().UnixNano()
+		now := e.Nano(time.Now())
 		e.births.Update(now)
 		e.readNewborns(now)
 		if (e.Config.Events != 0 || e.Config.Client) && e.file.Taken() > 0 {

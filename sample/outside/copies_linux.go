@@ -174,7 +174,7 @@ func (e *Engine) inKernel(r *perfevent.Record) {
 	case t.Stretched && !ok && !r.Kernel && (gap != merge.GapTruncated || len(r.Stack) > cpuring.StackCopy):
 		t.Uncopied = true // the next stretch leaves it out
 	case t.Copied && !r.Kernel:
-		e.endCopies(t, time.Now().UnixNano(), !ok || tooShort && len(r.Stack) > cpuring.StackCopy)
+		e.endCopies(t, e.Nano(time.Now()), !ok || tooShort && len(r.Stack) > cpuring.StackCopy)
 	}
 }
 

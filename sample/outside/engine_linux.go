@@ -91,7 +91,7 @@ func New(pid, fd int, cfg sampler.Config, to io.Writer) (*Engine, error) {
 	if asked == nil {
 		e.ReadsRest = e.readRest
 	}
-	e.Table.Name, e.Table.Came, e.Table.Gone = e.name, e.came, e.ended
+	e.Table.Unix, e.Table.Name, e.Table.Came, e.Table.Gone = e.Nano, e.name, e.came, e.ended
 	e.legacy, e.real = file.Signals()
 	e.cpuClock = e.chooseClock()
 	e.begins = e.Config.Start.Began(pid) && !cfg.NoCPU
@@ -122,7 +122,7 @@ func (e *Engine) Run() string {
 	next := time.Now()
 	for !e.Stopped.Load() {
 		now := time.Now()
-		if e.Watch(now.UnixNano()); !e.lives(now) {
+		if e.Watch(e.Nano(now)); !e.lives(now) {
 			return e.end("the process ended")
 		}
 		if err := e.round(); err != nil { // the reader is gone; the target must still be restored
@@ -178,7 +178,7 @@ func (e *Engine) dueBy(now time.Time) int64 {
 		!e.cpuClock.ByTool() {
 		now = now.Add(maxSleep / 8)
 	}
-	return now.UnixNano()
+	return e.Nano(now)
 }
 
 // readRing takes the records from the probe's ring. If there are many, the engine wakes up often from then
@@ -193,7 +193,7 @@ func (e *Engine) readRing() {
 // pace returns when the next round is due: at the next tick, or later if no visit is due before.
 func (e *Engine) pace(tick, now time.Time) time.Time {
 	if e.Due > 0 {
-		if due := time.Unix(0, e.Due); due.After(tick) {
+		if due := now.Add(time.Duration(e.Due - e.Nano(now))); due.After(tick) {
 			tick = due
 		}
 		if late := now.Add(e.longestSleep()); tick.After(late) {
@@ -328,8 +328,8 @@ func (e *Engine) round() error {
 	e.Stats.Rounds++
 	e.heartbeat.Round()
 	e.renew()
-	e.births.Update(now.UnixNano())
-	e.readNewborns(now.UnixNano())
+	e.births.Update(e.Nano(now))
+	e.readNewborns(e.Nano(now))
 	if e.Stats.Rounds == 1 && e.startup == nil { // this round also begins to read the threads' clocks
 		if e.ranBefore = e.Kernel.RanNow(); e.ranBefore > 0 && e.begins {
 			e.missStart()
@@ -535,7 +535,7 @@ func (e *Engine) leave() string {
 	e.events.End()
 	e.readRing()
 	e.readKernel()
-	e.readNewborns(time.Now().UnixNano())
+	e.readNewborns(e.Nano(time.Now()))
 	e.endStartup()
 	e.accountAll()
 	restored := e.disarm(soonLimit)
@@ -549,7 +549,7 @@ func (e *Engine) leave() string {
 func (e *Engine) end(reason string) string {
 	e.readRing()
 	e.readKernel()
-	e.readNewborns(time.Now().UnixNano())
+	e.readNewborns(e.Nano(time.Now()))
 	e.endStartup()
 	e.Ending = true
 	e.events.WalkPending()

@@ -53,7 +53,7 @@ func (e *Engine) armEvent(t *threads.Task) bool {
 	if t.Eventless || e.perf.events >= e.perf.most || !e.slotOf(t) || !e.file.Near(t.Slot) {
 		return false
 	}
-	phase, period, keep := e.beginning(t, time.Now().UnixNano())
+	phase, period, keep := e.beginning(t, e.Nano(time.Now()))
 	if e.kernelTime.All {
 		phase, period, keep = threads.Full, never, 0
 	}

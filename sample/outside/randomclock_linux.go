@@ -92,7 +92,7 @@ func (e *Engine) drawAll(late time.Duration) {
 		again := time.Now()
 		e.Relist()
 		e.List(again, e.file.Helper())
-		e.drawSince(again.UnixNano())
+		e.drawSince(e.Nano(again))
 	}
 	for i := 0; r.open > 0 && i < drawWaits; i++ {
 		alarm.SleepThread(drawWait)
@@ -138,7 +138,7 @@ func (r *randomClock) Close(t *threads.Task) {
 
 // drawOne requests a sample of a thread if it runs.
 func (e *Engine) drawOne(t *threads.Task, weight uint64) {
-	late := t.Drawn.Open && time.Now().UnixNano()-t.Drawn.Wake > lostAnswer
+	late := t.Drawn.Open && e.Nano(time.Now())-t.Drawn.Wake > lostAnswer
 	answered := t.Slot < 0 || e.file.Answered(t.Slot)
 	if t.Drawn.Open && !late || !t.Drawn.Open && !answered || !e.Kernel.Runs(t) {
 		return
@@ -158,7 +158,7 @@ func (e *Engine) drawOne(t *threads.Task, weight uint64) {
 	} else {
 		e.Stats.Unsent++
 	}
-	t.Drawn = threads.Draw{Open: true, Before: before, Wake: time.Now().UnixNano(), Weight: weight}
+	t.Drawn = threads.Draw{Open: true, Before: before, Wake: e.Nano(time.Now()), Weight: weight}
 	e.random.open++
 }
 

@@ -42,7 +42,7 @@ func (e *Engine) write() {
 	e.writeReads()
 	e.events.WriteTotals()
 	var n []uint64
-	unsampled, young := uint64(0), time.Now().Add(-threads.ListEvery).UnixNano()
+	unsampled, young := uint64(0), e.Nano(time.Now().Add(-threads.ListEvery))
 	for _, t := range e.Tasks {
 		switch {
 		case t.Samples > 0:

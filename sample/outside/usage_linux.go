@@ -131,7 +131,7 @@ const unblockEvery = time.Second
 // unblock restores the signals that a fault has left blocked. It returns false if the thread blocks others
 // too, or has had another fault a moment ago.
 func (e *Engine) unblock(t *threads.Task, blocked uint64) bool {
-	now := time.Now().UnixNano()
+	now := e.Nano(time.Now())
 	if _, left := e.file.Relay(blocked); !left {
 		return false
 	}

@@ -98,7 +98,7 @@ func (e *Engine) objects() {
 // visit reads the counters of a thread that is due. A resting thread is sampled by its known stack, a blocked
 // one from outside, and a running one samples itself. Wall time without a sample goes to a later sample.
 func (e *Engine) visit(t *threads.Task) {
-	now := time.Now().UnixNano()
+	now := e.Nano(time.Now())
 	if e.Config.NoCPU && e.Config.NoWall {
 		t.Due = now + int64(threads.Longest)
 		return
@@ -197,7 +197,7 @@ func (e *Engine) whereIs(t *threads.Task) (w threads.Where, sp, ip uint64) {
 // last accounts for the time since the last visits: a thread that rested then is assumed to have rested until
 // the end.
 func (e *Engine) last() {
-	now := time.Now().UnixNano()
+	now := e.Nano(time.Now())
 	for _, t := range e.Tasks {
 		if t.Rest {
 			e.sampleResting(t, now, now-t.Visited)
@@ -296,7 +296,7 @@ func (e *Engine) holdBlocked(t *threads.Task, c *walk.Capture) bool {
 	if e.Ready() {
 		return false
 	}
-	s := sampler.Sample{Capture: *c, Time: time.Now().UnixNano(), Wall: t.Stood()}
+	s := sampler.Sample{Capture: *c, Time: e.Nano(time.Now()), Wall: t.Stood()}
 	if !e.Pending.Add(&s) {
 		t.Unsampled += s.Wall
 		return false

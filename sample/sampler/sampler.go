@@ -62,6 +62,15 @@ func (e *Base) Open() {
 	e.Stream.Begin(e.hello())
 }
 
+// Nano returns a moment of the recording in Unix nanoseconds. Moments are as far apart as by the monotonic clock:
+// the system's clock may be set during the recording.
+func (e *Base) Nano(t time.Time) int64 {
+	if e.began.IsZero() { // no recording
+		return t.UnixNano()
+	}
+	return e.began.UnixNano() + int64(t.Sub(e.began))
+}
+
 // Use updates the walker from the target. It reports whether a runtime has just been found.
 func (e *Base) Use() (found bool) {
 	e.Walker.Unmanaged.SetTable(e.Target.Table)
@@ -186,7 +195,7 @@ func (e *Base) NoteUnproven() {
 
 // Send appends a sample of a thread that was taken just now.
 func (e *Base) Send(tid uint32, gap merge.Gap, frames []wire.Frame, cpu uint64, wall int64) {
-	e.SendAt(time.Now().UnixNano(), tid, gap, frames, cpu, wall)
+	e.SendAt(e.Nano(time.Now()), tid, gap, frames, cpu, wall)
 }
 
 // SendAt appends a sample that was taken at the given time, Unix nanoseconds.

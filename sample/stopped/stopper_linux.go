@@ -88,7 +88,7 @@ func (e *Stopper) Close() {
 }
 
 func (e *Stopper) end(reason string) string {
-	now := time.Now().UnixNano()
+	now := e.Nano(time.Now())
 	e.Ending = true
 	e.walkPending()
 	e.endRings()
@@ -107,7 +107,7 @@ func (e *Stopper) end(reason string) string {
 // round stops the threads that have run since the last round, or with rings, those that have started to
 // wait.
 func (e *Stopper) round() error {
-	now := time.Now().UnixNano()
+	now := e.Nano(time.Now())
 	e.Stats.Rounds++
 	if e.Target.Tables == nil && e.Stats.Rounds%64 == 1 {
 		e.Base.Refresh()
@@ -234,7 +234,7 @@ func (e *Stopper) stoppedOne(s live.Stop) {
 	c := walk.Capture{TID: tid, Regs: th.Regs, Stack: th.Stack, Cut: th.Cut,
 		Extra: th.Extra, Kernel: walk.MaybeInKernel}
 	cpu, wall := e.timesOf(t)
-	if e.Hold(&sampler.Sample{Capture: c, Time: time.Now().UnixNano(), Cpu: cpu, Wall: wall}) {
+	if e.Hold(&sampler.Sample{Capture: c, Time: e.Nano(time.Now()), Cpu: cpu, Wall: wall}) {
 		return
 	}
 	gap, _, ok := e.Base.Walk(&c)

@@ -17,9 +17,10 @@ type Table struct {
 	Due     int64 // time of the next visit, 0 = unknown
 	maxOpen int   // limit of open schedstat files
 
-	Came func(*Task) // called for a new thread
-	Name func(*Task) // called when a thread may have a new name
-	Gone func(*Task) // called when a thread has ended
+	Unix func(time.Time) int64 // Unix time of a moment, nanoseconds
+	Came func(*Task)           // called for a new thread
+	Name func(*Task)           // called when a thread may have a new name
+	Gone func(*Task)           // called when a thread has ended
 
 	listed  time.Time
 	Listing uint64 // counts listings
@@ -52,7 +53,8 @@ const (
 )
 
 func NewTable(pid int) Table {
-	return Table{Kernel: OpenFiles(pid), Tasks: map[uint32]*Task{}, maxOpen: MayOpen(2, mostOpen)}
+	return Table{Kernel: OpenFiles(pid), Tasks: map[uint32]*Task{}, maxOpen: MayOpen(2, mostOpen),
+		Unix: time.Time.UnixNano}
 }
 
 // Watch reads the process's clock if that is due.
@@ -90,7 +92,7 @@ func (r *Table) List(now time.Time, helper uint32) {
 	r.Listing++
 	whole := r.Kernel.list(func(tid uint32) {
 		if tid != helper {
-			r.Add(tid, now.UnixNano())
+			r.Add(tid, r.Unix(now))
 		}
 	})
 	if whole {
