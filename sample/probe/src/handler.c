@@ -89,10 +89,15 @@ static uint64_t left(const struct frame *uc)
 	return n < uc->alt_size ? n : ~0ull;
 }
 
+static void drop(struct sw_header *h)
+{
+	__atomic_fetch_add(&h->dropped, 1, __ATOMIC_RELAXED);
+}
+
 static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *uc, int why, uint32_t weight, uint64_t entry)
 {
 	if (left(uc) < SAMPLE_STACK) {
-		__atomic_fetch_add(&h->dropped, 1, __ATOMIC_RELAXED);
+		drop(h);
 		return;
 	}
 	/* Copy the red zone too: after a pop in an epilogue, unwind data still refers to the word below sp. */
@@ -126,7 +131,7 @@ static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *u
 	uint64_t size = (sizeof(struct sw_record) + SW_MAX_EXTRA + room + want + below + 8 + SW_ALIGN - 1) & ~(uint64_t)(SW_ALIGN - 1);
 	struct sw_record *r = sw_claim(h, size, &at);
 	if (!r) {
-		__atomic_fetch_add(&h->dropped, 1, __ATOMIC_RELAXED);
+		drop(h);
 		return;
 	}
 	char *extra = (char *)(r + 1), *objects = extra + SW_MAX_EXTRA, *stack = objects + room, *second;
