@@ -20,7 +20,7 @@ func TestImageIsPipe(t *testing.T) {
 	go func() { found <- m.file(pipe) }()
 	select {
 	case f := <-found:
-		expect.True(t, f.file == nil && strings.Contains(f.err.Error(), "is no regular file"), "%v", f.err)
+		expect.True(t, f.file == nil && strings.Contains(f.err.Error(), "is not a regular file"), "%v", f.err)
 	case <-time.After(10 * time.Second):
 		t.Error("the reader waits for the pipe's other end")
 	}
