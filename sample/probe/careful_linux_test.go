@@ -11,8 +11,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
-// A library may give its threads alternate stacks with little more room than the kernel needs. The handler runs
-// there: without room for objects it leaves them out, and without room for a sample it takes none.
+// A library may give its threads alternate stacks with little more room than the kernel needs. The handler
+// runs there: without room for objects it leaves them out, and without room for a sample it takes none.
 func TestSmallAlternateStack(t *testing.T) {
 	for _, c := range []struct {
 		name, thread string
@@ -42,8 +42,8 @@ func TestSmallAlternateStack(t *testing.T) {
 	}
 }
 
-// The alternate stack of a thread may be in one mapping with its own, with a guard page between them that is no
-// mapping. A sample on the alternate stack does not touch that page.
+// The alternate stack of a thread may be in one mapping with its own, with a guard page between them that is
+// no mapping. A sample on the alternate stack does not touch that page.
 func TestGuardInMapping(t *testing.T) {
 	t.Parallel()
 	r, tell := startFaults(t)

@@ -62,8 +62,8 @@ func (e *Base) Open() {
 	e.Stream.Begin(e.hello())
 }
 
-// Nano returns a moment of the recording in Unix nanoseconds. Moments are as far apart as by the monotonic clock:
-// the system's clock may be set during the recording.
+// Nano returns a moment of the recording in Unix nanoseconds. Moments are as far apart as by the monotonic
+// clock: the system's clock may be set during the recording.
 func (e *Base) Nano(t time.Time) int64 {
 	if e.began.IsZero() { // no recording
 		return t.UnixNano()

@@ -102,8 +102,8 @@ func (r *Table) List(now time.Time, helper uint32) {
 
 // Drop removes the helper thread, and threads that have ended. A listing may lack a living thread (see
 // Files.list). It stays: if it were removed and added again, its CPU time would count twice. A thread
-// that has ended may be listed, because another one has its number: that one is added by the next listing. The
-// current pass continues with the thread that was next.
+// that has ended may be listed, because another one has its number: that one is added by the next listing.
+// The current pass continues with the thread that was next.
 func (r *Table) Drop(helper uint32) {
 	before := len(r.Tasks)
 	for _, t := range r.Tasks {

@@ -189,7 +189,7 @@ var probeWorlds = []world{
 		outcomes: []string{"checked", "without a check"},
 		faults: []fault{
 			{"the start is read twice", "handler.c",
-				[][2]string{{"int own = low && !alt && from >= low", "int own = low && from >= s->low"}}, "race"},
+				[][2]string{{"low && !alt && from >= low", "low && from >= s->low"}}, "race"},
 		}},
 	{name: "bounds of a stack, on the alternate one", file: "bounds", defines: []string{"ALT=1"},
 		outcomes: []string{"checked", "without a check"},
@@ -310,7 +310,7 @@ var probeWorlds = []world{
 		outcomes: []string{"1 read, 1 dropped", "2 read, 0 dropped"},
 		faults: []fault{
 			{"a dropped sample is not counted", "handler.c",
-				[][2]string{{"&h->dropped, 1, __ATOMIC_RELAXED", "&h->dropped, 0, __ATOMIC_RELAXED"}}, "lost"},
+				[][2]string{{"&h->dropped, 1, __ATOMIC", "&h->dropped, 0, __ATOMIC"}}, "lost"},
 			{"no bound", "local.h",
 				[][2]string{{"> SW_RING_SIZE)\n", "> 4ll * SW_RING_SIZE)\n"}}, "more is claimed"},
 		}},

@@ -13,7 +13,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// In a shared folder, others may have made a link with the name of the growing file. Its target stays as it is.
+// In a shared folder, others may have made a link with the name of the growing file. Its target stays
+// as it is.
 func TestPartialLink(t *testing.T) {
 	dir := tempdir.New(t)
 	others, out := filepath.Join(dir, "others"), filepath.Join(dir, "a.swrec")
