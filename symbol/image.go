@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"hash/crc32"
+	"io"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -175,8 +176,16 @@ func debugLink(f *elf.File) (name string, sum uint32, ok bool) {
 
 // fileSum returns a file's CRC-32, 0 if it cannot be read.
 func fileSum(path string) uint32 {
-	data, _ := wholefile.Read(path, elf.MaxFile)
-	return crc32.ChecksumIEEE(data)
+	f, _, err := wholefile.Open(path, elf.MaxFile)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	h := crc32.NewIEEE()
+	if _, err := io.Copy(h, f); err != nil {
+		return 0
+	}
+	return h.Sum32()
 }
 
 // miniDebugInfo reads the compressed ELF file in .gnu_debugdata.

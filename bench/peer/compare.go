@@ -17,6 +17,7 @@ const (
 	OursDoubtful Class = "differs where ours is a guess"     // we marked the frame as doubtful
 	Extra        Class = "continues beyond our end"          // equal so far
 	HijackStub   Class = "differs below the CLR's return-hijack stub"
+	Restore      Class = "differs below ClrRestoreNonvolatileContextWorker"
 	Differs      Class = "DIFFERS, unwind data on both sides"
 )
 

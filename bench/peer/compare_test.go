@@ -12,6 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/snap"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // builtPeer compiles the peer or skips, counted.
@@ -60,9 +61,9 @@ func held(t *testing.T, f *capture.File, want []Want,
 	return sum
 }
 
-// hijacked explains a frame found by way of the CLR's hijack stub: ours is a
-// word lower than the peer's, which took the stub's word. We know the stub's call
-// frame information to be a word off; libunwind cannot.
+// hijacked explains a frame where the CLR's call frame information is wrong, which we know and libunwind cannot:
+// that of the hijack stub is a word off, so our frame is a word lower than the peer's; that of the function
+// which continues after a catch block is of no use.
 func hijacked(f *capture.File, want []Want) func(*capture.Stack, int, []Frame, int) Class {
 	walkers := make([]*amd64.Unwinder, len(f.Sets))
 	return func(w *capture.Stack, i int, got []Frame, at int) Class {
@@ -74,8 +75,22 @@ func hijacked(f *capture.File, want []Want) func(*capture.Stack, int, []Frame, i
 			walkers[w.Set].InReturnHook(unwind.ReturnAddress(got[at-1].IP)) {
 			return HijackStub
 		}
+		if at > 0 && inRestore(walkers[w.Set].Table(), got[at-1].IP) {
+			return Restore
+		}
 		return ""
 	}
+}
+
+// inRestore reports whether an address is in the part of managed.FindRestore.
+func inRestore(t *module.Table, ip uint64) bool {
+	i := t.Find(ip)
+	if i < 0 {
+		return false
+	}
+	m := t.At(i)
+	r := managed.FindRestore(m, m.Bytes(m.Start, int(m.End-m.Start)))
+	return r.Start <= ip && ip < r.End
 }
 
 func unexplained(*capture.Stack, int, []Frame, int) Class { return "" }

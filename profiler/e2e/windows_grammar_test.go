@@ -353,7 +353,7 @@ func TestWindowsNothingToSample(t *testing.T) {
 			"its file extension is not that of a program", 1},
 		{"another profiler", []string{"CoreClr_Enable_Profiling=1",
 			"CORECLR_PROFILER={11111111-1111-1111-1111-111111111111}"}, nil, hosted, 0, "demo: 11 threads",
-			"before .NET 6 loads one profiler only", 2},
+			"before .NET 6 loads only one profiler", 2},
 		{"no such output", nil, []string{"--output", filepath.Join(dir, "none", "a.html")}, hosted, 125, "",
 			"make the directory first: mkdir ", 1},
 	} {
