@@ -61,9 +61,9 @@ func held(t *testing.T, f *capture.File, want []Want,
 	return sum
 }
 
-// hijacked explains a frame where the CLR's call frame information is wrong, which we know and libunwind cannot:
-// that of the hijack stub is a word off, so our frame is a word lower than the peer's; that of the function
-// which continues after a catch block is of no use.
+// hijacked explains a frame where the CLR's call frame information is wrong, which we know and libunwind
+// cannot. In the hijack stub it is a word off, so our frame is a word lower than the peer's. In the function
+// that continues after a catch block it names the wrong register.
 func hijacked(f *capture.File, want []Want) func(*capture.Stack, int, []Frame, int) Class {
 	walkers := make([]*amd64.Unwinder, len(f.Sets))
 	return func(w *capture.Stack, i int, got []Frame, at int) Class {
