@@ -393,7 +393,7 @@ typedef struct {
 
 /* The source position of a frame of managed code, if requested. */
 typedef struct {
-	const char *file; /* from the module's Portable PDB, next to or inside the module; "" if there is none */
+	const char *file; /* from the module's Portable PDB, next to or inside the module, or "" */
 	int32_t line;     /* 0 if unknown */
 	int32_t column;
 	int32_t il_offset; /* in the method's IL; -1 if unknown: code that the runtime made, or ReJIT */

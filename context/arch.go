@@ -30,7 +30,7 @@ func (a Arch) index() int {
 	return int(NoArch)
 }
 
-// ArchOf returns the architecture that Go calls goarch, NoArch if there is none.
+// ArchOf returns the architecture that Go calls goarch, or NoArch.
 func ArchOf(goarch string) Arch {
 	for _, a := range Arches {
 		if a.GOARCH() == goarch {

@@ -52,7 +52,7 @@ func seedCFI(f testing.TB) map[string]cfi.Sections {
 const hostLibrary = "/lib/x86_64-linux-gnu/libc.so.6"
 
 // hostFrames returns the first up to n bytes of the machine's own .eh_frame, cut
-// behind a whole record; false if there is none.
+// behind a whole record, or false.
 func hostFrames(n int) (data []byte, addr uint64, ok bool) {
 	file, err := elf.Open(hostLibrary)
 	if err != nil {

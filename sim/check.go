@@ -157,7 +157,7 @@ func (h *Host) misjudged(truth []machine.Frame, v seed.Verdict) error {
 	return nil
 }
 
-// topManaged is the index of the first managed frame; len(truth) if there is none.
+// topManaged is the index of the first managed frame, or len(truth).
 func (h *Host) topManaged(truth []machine.Frame) (top int) {
 	for top < len(truth) && !h.w.CLR.Codes.Managed(truth[top].State.PC) {
 		top++

@@ -145,7 +145,7 @@ func separate(f *elf.File, path string, dirs []string) []Symbol {
 	return nil
 }
 
-// byBuildID opens DIR/.build-id/xx/rest.debug, nil if there is none with that build id.
+// byBuildID opens DIR/.build-id/xx/rest.debug if it has that build id.
 func byBuildID(id string, dirs []string) *elf.File {
 	if !isBuildID(id) {
 		return nil

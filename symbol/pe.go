@@ -153,7 +153,7 @@ func pdbName(f *pe.File, path string) string {
 	return strings.TrimSuffix(name, filepath.Ext(name)) + ".pdb"
 }
 
-// findPDB opens the PDB of an image's build, nil if there is none: in the user's folders, beside the
+// findPDB opens the PDB of an image's build, or nil: in the user's folders, beside the
 // image, or from a server.
 func (r *Resolver) findPDB(path, id, name string) (found *pdb.File) {
 	if !isPDBID(id) || !isFileName(name) {

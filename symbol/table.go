@@ -8,7 +8,7 @@
 // Glossary. An address is the image's own: the mapped one minus the module's
 // bias. A symbol covers an address if its size says so; a symbol without a size
 // (hand-written assembly) covers what the unwind table's record at its place
-// covers, and nothing if there is none.
+// covers, or nothing.
 //
 // Strategy. An address gets a name only if a symbol covers it. The nearest
 // symbol before it would be a wrong guess in a stripped library. One image is

@@ -187,7 +187,7 @@ func (m *MethodDescs) entry(at, rid uint64) (desc uint64, ok bool) {
 }
 
 // findRows searches a Module for the map that has desc in its row, and keeps the map's offset: only the
-// right map has it there. It returns rowOther if there is none.
+// right map has it there. Without such a map, it returns rowOther.
 func (m *MethodDescs) findRows(desc uint64, r MethodRow) agreement {
 	for off := uint64(8); off < maxModule; off += 8 {
 		if entry, ok := m.entry(r.Module+off, uint64(r.RID)); ok && entry == desc && r.RID > 0 {

@@ -194,7 +194,7 @@ func lookups(tables *Tables, maps []live.Mapping) (code []uint64, methods int) {
 	return code, len(seen)
 }
 
-// differs returns the name of a lookup with different results in two layouts, "" if there is none. An
+// differs returns the name of a lookup with different results in two layouts, or "". An
 // unverified lookup does not count; nor does a collectible section that is being deleted, if the wrong layout
 // is about that.
 func differs(a, b *Tables, code []uint64, name string) string {

@@ -58,7 +58,7 @@ func afterArity(s string) int {
 }
 
 // lastDot finds the dot before the last part of a name, outside brackets. Of two adjacent dots it is the
-// first, since .ctor begins with one. -1 if there is none.
+// first, since .ctor begins with one. It is -1 without a dot.
 func lastDot(s string) int {
 	depth := 0
 	for i := len(s) - 1; i > 0; i-- {

@@ -220,7 +220,7 @@ func (w *walk) load(at uint64) bool {
 	return len(w.block) >= 8
 }
 
-// Load reads the object at an address, at most 64 KB of it. It returns false if there is none, or if it
+// Load reads the object at an address, at most 64 KB of it. It returns false if no object is there, or if it
 // cannot be read.
 func (t *Types) Load(r Reader, at uint64) (o Object, ok bool) {
 	const usual = 128 // bytes; most objects are smaller, and need one read

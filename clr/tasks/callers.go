@@ -105,7 +105,7 @@ type chain struct {
 	cut   bool
 }
 
-// IDs are the ids of the thread's current Activity, zero if there is none.
+// IDs are the ids of the thread's current Activity, or zero.
 type IDs struct {
 	Trace [16]byte
 	Span  [8]byte

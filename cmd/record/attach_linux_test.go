@@ -78,12 +78,15 @@ func TestAwaitEnd(t *testing.T) {
 
 // The port of a process disappears before the process does. It is not called a process without a port.
 func TestEndsNow(t *testing.T) {
-	for seconds, want := range map[string]string{"0.02": "it ended before the probe was loaded",
-		"60": "it has no diagnostics port"} {
-		cmd := exec.Command("sleep", seconds)
+	for want, ends := range map[string]bool{"it ended before the probe was loaded": true,
+		"it has no diagnostics port": false} {
+		cmd := exec.Command("sleep", "60")
 		must.Do(t, cmd.Start())
+		if ends {
+			time.AfterFunc(20*time.Millisecond, func() { cmd.Process.Kill() })
+		}
 		r := attachable(&options.Options{PID: cmd.Process.Pid})
-		expect.True(t, r != nil && strings.HasPrefix(r.What, want), "sleep %s: %+v", seconds, r)
+		expect.True(t, r != nil && strings.HasPrefix(r.What, want), "it ends: %v; %+v", ends, r)
 		cmd.Process.Kill()
 		cmd.Wait()
 	}

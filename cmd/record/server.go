@@ -163,7 +163,7 @@ func (s *server) lastRefused() string {
 	return s.refused[len(s.refused)-1]
 }
 
-// lastAsked returns the last process whose probe has been loaded, 0 if there is none.
+// lastAsked returns the process that loaded the probe last, or 0.
 func (s *server) lastAsked() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

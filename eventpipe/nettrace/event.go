@@ -69,7 +69,7 @@ func (r *Reader) eventBlock() {
 	r.open()
 }
 
-// nextEvent decodes one event of the block. It returns false if there is none to deliver.
+// nextEvent decodes one event of the block. It returns false after the last one.
 func (r *Reader) nextEvent() bool {
 	if r.trace.Version < 4 {
 		return r.nextNetperf()

@@ -14,7 +14,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// A pipe is refused at once: nobody may ever write to it.
+// A pipe is refused without waiting for a writer.
 func TestPipe(t *testing.T) {
 	pipe := filepath.Join(tempdir.New(t), "pipe")
 	must.Do(t, syscall.Mkfifo(pipe, 0o600))

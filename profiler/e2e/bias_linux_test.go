@@ -281,7 +281,7 @@ var (
 
 	// On a busy machine, and at a low rate, a run has few samples.
 	biasSamples = flag.Float64("bias-samples", 100,
-		"TestBias runs a row until it has so many samples, at most 20 times")
+		"repeat each row of TestBias until it has this many samples, at most 20 times")
 	biasRates = flag.String("bias-rates", "1000", "samples a second, with commas between")
 	biasLoads = flag.String("bias-loads", "idle",
 		"idle, loaded (twice as many hogs as processors), rt (SCHED_RR), with commas between")

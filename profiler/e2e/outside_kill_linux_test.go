@@ -173,7 +173,7 @@ func (k *killed) end(t *testing.T, i int) {
 // Offsets in the probe's header (probe.h): the recording's number, and the number of runs of the handler.
 const tagWord, signalsWord = 24, 104
 
-// headerWord returns a word of the probe's header in a process, 0 if there is none.
+// headerWord returns a word of the probe's header in a process, or 0.
 func headerWord(pid int, at int64) uint64 {
 	maps, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	for line := range strings.Lines(string(maps)) {

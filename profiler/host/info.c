@@ -46,7 +46,7 @@ static const struct {
 	{3, {0xb555ed4f, 0x452a, 0x4e54, {0x8b, 0x39, 0xb5, 0x36, 0x0b, 0xad, 0x32, 0xa0}}},
 };
 
-/* Gets the newest of the interfaces above, as sw_info. Returns 0 if there is none. */
+/* Gets the newest of the interfaces above, as sw_info. Returns 0 if the runtime has none of them. */
 int sw_get_info(void *unknown)
 {
 	for (size_t i = 0; i < sizeof iid_infos / sizeof *iid_infos; i++) {
@@ -308,7 +308,7 @@ sw_hresult sw_class_shape(uint64_t class_id, struct sw_shape *out)
 	return hr;
 }
 
-/* The nearest start at or before ip among all code of a method; 0 if there is none. */
+/* The nearest start at or before ip among all code of a method, or 0. */
 static uint64_t code_start(uint64_t function, uint64_t ip)
 {
 	uint64_t starts[CODE_STARTS], begin = 0;

@@ -143,7 +143,7 @@ void sw_release(void)
 	sw_wake(&claimed);
 }
 
-/* The entry of a claimed thread, NULL if there is none. */
+/* The entry of a claimed thread, or NULL. */
 struct sw_thread *sw_thread_of(uint64_t thread_id) { return find(thread_id); }
 
 struct sw_thread *sw_thread_by_tid(uint64_t tid)

@@ -116,9 +116,9 @@ func wrap(s string, n int) (rows []string) {
 	return append(rows, s)
 }
 
-// lastBreak returns the last place for a break in the first n+1 runes of s, else the first one
-// behind them, else -1. A break is a single space, since runs of spaces align columns.
-// A number stays with its unit.
+// lastBreak returns the place where a line of n runes can end: the last single space in the first n+1 runes
+// of s. If there is no such space, it returns the next one, or -1. Runs of spaces align columns, so they are
+// not broken. A number stays with its unit.
 func lastBreak(s string, n int) int {
 	best, runes := -1, 0
 	for i, r := range s {

@@ -164,7 +164,7 @@ type Sample struct {
 	Activity     Activity // current one of the thread
 }
 
-// Activity holds the ids of a System.Diagnostics.Activity, all zero if there is none.
+// Activity holds the ids of a System.Diagnostics.Activity, or all zero.
 type Activity struct {
 	Trace [16]byte
 	Span  [8]byte

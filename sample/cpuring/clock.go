@@ -25,8 +25,8 @@ const (
 	stretchMinPart = 128
 )
 
-// leastFirst bounds first periods too, nanoseconds. A hit takes 5 to 10 us. If the next one is due by then,
-// the kernel skips it, and a count of hits no longer tells the CPU time.
+// leastFirst is the shortest first period in nanoseconds. The kernel needs 5 to 10 us for a hit. It skips
+// hits that become due meanwhile, and then the number of hits times the period is less than the CPU time.
 const leastFirst = 40_000
 
 // firstPeriod draws a first period uniformly up to the whole one, and raises a draw below a part of it or

@@ -36,8 +36,7 @@ type clock struct {
 type thread struct {
 	clocks []clock
 	ended  bool   // the clocks are closed; some of their hits may not have been read
-	added  uint64 // when it was added, by the records' clock; older records are of an earlier stay
-	since  uint64 // when its first clocks were enabled, by the records' clock; 0 = without first periods
+	since  uint64 // when its first clocks were enabled, by the records' clock
 	depth  depth
 	both   bool   // user time is sampled though Config.Kernel is set
 	whole  uint64 // Config.Period when it was added
@@ -119,7 +118,7 @@ func (s *Sampler) add(tid uint32, both bool) error {
 	if s.threads[tid] != nil {
 		return nil
 	}
-	t := &thread{both: both, whole: s.cfg.Period, added: perfevent.Now()}
+	t := &thread{both: both, whole: s.cfg.Period}
 	if s.cfg.Short {
 		t.depth = s.depths.take(tid)
 	}
@@ -168,7 +167,7 @@ func (s *Sampler) open(tid uint32, t *thread, first bool) error {
 			return err
 		}
 	}
-	if first {
+	if t.since == 0 {
 		t.since = perfevent.Now()
 	}
 	for i := range t.clocks {
@@ -219,7 +218,7 @@ func (s *Sampler) counts(cpu int, r *perfevent.Record) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.threads[r.TID]
-	if t == nil || cpu >= len(t.clocks) || r.Time < t.added {
+	if t == nil || cpu >= len(t.clocks) || r.Time < t.since {
 		return false
 	}
 	c := &t.clocks[cpu]

@@ -37,7 +37,7 @@ func (f *File) Session() (state, failed uint32) {
 	return atomic.LoadUint32(&f.h.session), atomic.LoadUint32(&f.h.failed)
 }
 
-// Helper returns our number of the probe's own thread, 0 if there is none.
+// Helper returns the ID of the probe's own thread in our pid namespace, or 0.
 func (f *File) Helper() uint32 { return f.outer(atomic.LoadUint32(&f.h.helper)) }
 
 // Taken returns the used bytes of the ring.

@@ -372,7 +372,7 @@ func (f *File) unsent(sig int) {
 }
 
 // UseRealTime stops using SIGURG because another handler takes it: timers armed from now on send the
-// real-time signal. It returns false if there is none.
+// real-time signal. It returns false if none is free.
 func (f *File) UseRealTime() bool {
 	if f.h.realTime == 0 {
 		return false

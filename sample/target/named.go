@@ -15,7 +15,7 @@ type Method struct {
 	Same         clr.FunctionID // identifies the method if its code has several parts; 0: one part
 }
 
-// MethodAt looks up the method at ip in the runtime's structures. Its name is "" if there is none.
+// MethodAt looks up the method at ip in the runtime's structures. Its name is "" if no method is there.
 func (t *Process) MethodAt(ip uint64) (out Method) {
 	n, m, same := t.method(ip)
 	out = Method{Module: n.Module, Stub: n.Dynamic && isStub(n.Name), Volatile: m.Volatile, Same: same}

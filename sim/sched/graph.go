@@ -26,8 +26,8 @@ type Edge struct {
 	Text     string // "waits for", "held by", "suspended by" ...
 }
 
-// CycleNames returns the names on the cycle in its order; nil if there is none,
-// for example when an actor waits for one that has ended.
+// CycleNames returns the names on the cycle in its order. It returns nil without a cycle, for
+// example when an actor waits for one that has ended.
 func (g *Graph) CycleNames() []string {
 	var names []string
 	for _, n := range g.Nodes[:g.Cycle] {

@@ -8,7 +8,7 @@ import (
 
 // Trim returns r with a shorter trace for people. Equal events in a row become one, and a repeated
 // sequence is shown once. If untilEnd is not "", the trace stops at the end of that actor. left is a
-// sentence about the omitted events, or "".
+// sentence that says what was omitted. It is "" if nothing was.
 func Trim(r *sched.Result, untilEnd string) (short *sched.Result, left string) {
 	c := *r
 	c.Trace, left = cut(&c, untilEnd)

@@ -130,7 +130,7 @@ func (m *Merger) probe(frames []Frame, wake clr.Wake) int {
 }
 
 // runtimeWait finds the two frames below the C library's: the first pair in one module, other than the
-// innermost frame's. -1 if there is none.
+// innermost frame's, or -1.
 func runtimeWait(block []Frame) int {
 	for i := 1; i+1 < len(block); i++ {
 		if block[i].Module == block[0].Module {

@@ -47,7 +47,7 @@ type ThreadSampler struct {
 	// unloaded one.
 	Loads uint64
 
-	// Between, if not nil, is called with each capture after its suspension, while nothing is suspended.
+	// Between, if it is set, is called with each capture after its thread has been resumed.
 	Between func(c *clr.Capture)
 }
 

@@ -290,7 +290,7 @@ func (w *Walker) trueReturn(c *Capture) bool {
 	return ok
 }
 
-// returning returns the index of the frame that returns to the hijack stub, -1 if there is none or on x86-64.
+// returning returns the index of the frame that returns to the hijack stub, or -1. On x86-64 it is always -1.
 // On ARM64, the frame is the stub itself: a return enters the stub with the stub's address in x30, and the
 // stub saves x30 before it learns the true address.
 func (w *Walker) returning(n int) int {

@@ -142,7 +142,7 @@ func (r *reader) class(addr uint64) {
 	}
 }
 
-// fcalls reads an array of FCalls. It returns 0, and keeps no name, if there is none.
+// fcalls reads an array of FCalls. Without such an array, it returns 0 and keeps no name.
 func (r *reader) fcalls(addr uint64, prefix string) int {
 	before := len(r.names)
 	for range maxRows {

@@ -23,7 +23,7 @@ type Package struct {
 	Name    string // of the folder, below the module's root; "." is the root
 	Command bool
 	Edges   []Edge
-	Cgo     string   // one of the files that import "C", "" if there is none
+	Cgo     string   // one of the files that import "C", or ""
 	Dead    []string // files that no platform builds, with tags or without
 }
 

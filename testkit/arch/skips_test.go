@@ -109,7 +109,7 @@ func written(x ast.Expr) string {
 	return ""
 }
 
-// firstText is the string at the beginning of an expression, "" if there is none.
+// firstText is the string at the beginning of an expression, or "".
 func firstText(x ast.Expr) string {
 	switch x := x.(type) {
 	case *ast.BasicLit:

@@ -150,7 +150,7 @@ type Point struct {
 	Stack     []Run  `json:"stack"`
 	Expect    *State `json:"expect"`
 
-	Alt     *Point // another right answer, nil if there is none (winetest)
+	Alt     *Point // another right answer, or nil (winetest)
 	Handler int    // winetest: 1 = a handler is expected, 0, -1 = none, -2 = the call must fail
 	Exact   int    // winetest, arm64: 1 = the caller's pc is exact, 0 = it is not, -1 = not said
 }

@@ -130,7 +130,7 @@ func result(kind int) string {
 	return "return n;"
 }
 
-// call is an expression that calls a function behind i, or the leaf if there is none.
+// call returns an expression that calls a function after i, or the leaf if i is the last one.
 func (g *generator) call(i int) string {
 	value := []string{"n", "n + 1", "n ^ 9", "p[n % 3]", "leaf(n)"}[g.IntN(5)]
 	if i+1 >= g.n {

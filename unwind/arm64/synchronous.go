@@ -214,7 +214,7 @@ func (u *Unwinder) leadsOut(m *module.Module, pc uint64, e *emulator) bool {
 // maxOutlined bounds the instructions of code that a compiler has moved out of several functions.
 const maxOutlined = 16
 
-// toReturn executes straight code to its return, and returns false if there is none. clang at -Oz moves parts
+// toReturn executes straight code to its return. Without a return, it returns false. clang at -Oz moves parts
 // of prologs and epilogs, which change SP and saved registers, into functions that others call or jump to.
 func (e *emulator) toReturn(m *module.Module, pc uint64) bool {
 	for range maxOutlined {

@@ -18,7 +18,7 @@ type Image interface {
 	// Starts reports whether the format's own unwind data has a function that
 	// begins at at.
 	Starts(at uint64) bool
-	// Entry returns the image's entry point, false if there is none or the format
+	// Entry returns the image's entry point, or false if it has none or the format
 	// is not supported (PE).
 	Entry() (at uint64, ok bool)
 	// SystemV reports whether the code follows the System V ABI.
@@ -104,7 +104,7 @@ func (m *Module) SystemV() bool { return m.image().SystemV() }
 func (m *Module) Starts(addr uint64) bool {
 	if m.CFI != nil {
 		at := addr - m.CFIBias()
-		if fde, _ := m.CFI.Find(at); fde.Lo == at && fde.Hi > at { // empty if there is none
+		if fde, _ := m.CFI.Find(at); fde.Lo == at && fde.Hi > at { // without an FDE, both are 0
 			return true
 		}
 	}

@@ -2,6 +2,7 @@ package x86
 
 import (
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -64,7 +65,7 @@ func TestDecodeObjdump(t *testing.T) {
 	}
 	out, err := exec.Command("objdump", "-d", "-j", ".text", "--no-show-raw-insn", path).Output()
 	if err != nil {
-		t.Skip("SKIPPED-CHECK: no objdump")
+		t.Skipf("SKIPPED-CHECK: objdump cannot run here (%s): %v", runtime.GOOS, err)
 	}
 	last, n, differ, text := uint64(0), 0, 0, ""
 	for line := range strings.Lines(string(out)) {

@@ -13,7 +13,7 @@ enum { FREE = 0, WRITING = 1 }; /* no ThreadID has these values */
 /* os is written while id is WRITING only. An entry that becomes free keeps its number. */
 static struct { uint64_t os, id; } ids[PLACES];
 
-/* place writes a thread into the entry that has its number, or into a free one. It returns 0 if there is none. */
+/* place writes a thread into the entry that has its number, or into a free one. It returns 0 if no entry is free. */
 static int place(uint64_t os_thread, uint64_t thread, int same)
 {
 	for (uint32_t i = 0; i < NEAR_PLACES; i++) {

@@ -102,7 +102,7 @@ type ruleText struct {
 	Scenario bool   `json:"scenario"` // seedwalk sim has it
 }
 
-// lookUp finds the table row or rule of a name. It returns nil if there is none.
+// lookUp finds the table row or rule of a name. It returns nil for an unknown name.
 func lookUp(name string) *Contract {
 	t := api.Load()
 	if _, method, ok := strings.Cut(name, "::"); ok { // ICorProfilerInfo::ForceGC

@@ -42,7 +42,7 @@ type runtimes struct {
 	met    map[int]bool // has been watched or resumed
 }
 
-// new is a runtime that has not been met, nil if there is none now.
+// new is a runtime that has not been met, or nil.
 func (r *runtimes) new() *diagnostics.Client {
 	r.family.Grow()
 	for _, pid := range r.family.PIDs() {

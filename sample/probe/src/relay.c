@@ -60,8 +60,8 @@ void sw_relay(struct sw_header *h)
 }
 
 /* sw_unrelay restores the runtime's handler, unless one of our signals is still pending. The
- * runtime would give such a signal its default action, which ends the process. The relay then
- * stays for the life of the process and forwards the runtime's signals. The tool counts a signal
+ * runtime's handler would apply the default action to it, which ends the process. So the relay stays
+ * for the life of the process and forwards the runtime's signals. The tool counts a signal
  * before it checks whether the recording has ended, and sends none after that. */
 void sw_unrelay(struct sw_header *h)
 {

@@ -80,7 +80,8 @@ static void *deep(void *unused)
 	return unused;
 }
 
-/* A thread whose alternate stack has so many bytes more than the kernel needs, above an unreadable page. */
+/* cramped runs on an alternate stack that is *more bytes larger than the kernel's minimum. The page below it is
+ * unreadable. */
 static void *cramped(void *more)
 {
 	size_t size = getauxval(AT_MINSIGSTKSZ) + *(size_t *)more;

@@ -1,0 +1,64 @@
+package outside
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/sample/cpuring"
+	"github.com/seedwalk/seedwalk/sample/perfevent"
+	"github.com/seedwalk/seedwalk/sample/startup"
+	"github.com/seedwalk/seedwalk/sample/threads"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
+)
+
+// The startup samples of a thread end when the engine opens the thread's event. Those until then are kept.
+func TestStartupEndsAtEvent(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	this := uint32(unix.Gettid())
+	e, _, _, _ := asking(t)
+	e.Period, e.perf.most = int64(time.Hour), 1
+	rings, err := cpuring.New(cpuring.Config{PID: os.Getpid(), Kernel: true, Period: startup.Period,
+		Stack: cpuring.StackCopy})
+	if errors.Is(err, perfevent.ErrRefused) {
+		t.Skipf("SKIPPED-CHECK: %v", err)
+	}
+	must.Do(t, err)
+	defer rings.Close()
+	must.Do(t, rings.AddBoth(this))
+	e.startup = &startup.Sampler{Rings: rings}
+	k := &threads.Task{TID: this, Stat: -1, Place: -1, Slot: -1}
+	e.Tasks[this] = k
+
+	burn(t, 20*time.Millisecond)
+	must.True(t, e.armEvent(k), "the event is not open")
+	defer e.closeEvent(k)
+	opened, before, after := perfevent.Now(), 0, 0
+	burn(t, 20*time.Millisecond)
+	rings.Read(func(r *perfevent.Record) {
+		if r.Time <= opened {
+			before++
+		} else {
+			after++
+		}
+	})
+	expect.True(t, before >= 5 && after == 0, "%d samples before the event, %d after", before, after)
+}
+
+// burn uses CPU time of this thread.
+func burn(t *testing.T, d time.Duration) {
+	t.Helper()
+	used := func() time.Duration {
+		var ts unix.Timespec
+		must.Do(t, unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts))
+		return time.Duration(ts.Nano())
+	}
+	for end := used() + d; used() < end; {
+	}
+}
