@@ -25,6 +25,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/buf"
+	"github.com/seedwalk/seedwalk/internal/wholefile"
 )
 
 // FormatError describes what is wrong with one structure of an image.
@@ -88,9 +89,10 @@ type sectionHeader struct {
 type File struct {
 	name       string
 	data       []byte
-	mapped     bool   // data is laid out as in memory
-	first      uint64 // if mapped: virtual address of data[0]
-	bias       uint64 // if mapped: mapped address minus virtual address
+	owner      *wholefile.Mapping // of data; nil = data is memory of Go
+	mapped     bool               // data is laid out as in memory
+	first      uint64             // if mapped: virtual address of data[0]
+	bias       uint64             // if mapped: mapped address minus virtual address
 	arch       context.Arch
 	typ        uint16
 	entry      uint64

@@ -21,15 +21,20 @@ func Open(path string) (*File, error) {
 
 // Map is Open for an image that this process or another has mapped already. On systems
 // where files can be mapped, it shares the page cache instead of copying the file. All
-// callers share one mapping of a file, which stays for the life of the process. If the
+// callers share one mapping of a file. It ends when none of their Files is reachable: a
+// caller of a method that returns bytes must keep the File as long as it uses them. If the
 // file is truncated while it is mapped, reading it faults, as in the program that runs
 // it. For a file that no process runs, use Open.
 func Map(path string) (*File, error) {
-	data, err := wholefile.MapShared(path, MaxFile)
+	m, err := wholefile.MapShared(path, MaxFile)
 	if err != nil {
 		return nil, refused(err)
 	}
-	return New(data, path)
+	f, err := New(m.Data, path)
+	if err == nil {
+		f.owner = m
+	}
+	return f, err
 }
 
 // refused converts a *wholefile.Error to a *FormatError. Other errors stay.

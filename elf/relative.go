@@ -2,6 +2,7 @@ package elf
 
 import (
 	"encoding/binary"
+	"runtime"
 
 	"github.com/seedwalk/seedwalk/context"
 )
@@ -19,6 +20,7 @@ func (f *File) Relatives(yield func(addr, value uint64) bool) {
 	if f.rela(yield) {
 		f.relr(yield)
 	}
+	runtime.KeepAlive(f) // both read its bytes
 }
 
 func (f *File) rela(yield func(addr, value uint64) bool) bool {

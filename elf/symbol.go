@@ -2,6 +2,7 @@ package elf
 
 import (
 	"iter"
+	"runtime"
 
 	"github.com/seedwalk/seedwalk/internal/buf"
 )
@@ -36,6 +37,7 @@ const (
 func (f *File) Symbols(dyn bool) iter.Seq[Symbol] {
 	table, names := f.symbolTable(dyn)
 	return func(yield func(Symbol) bool) {
+		defer runtime.KeepAlive(f) // the table and the names are its bytes
 		room := nameRoom(names)
 		r := buf.At(table, 0)
 		for r.Len() >= symbolSize {

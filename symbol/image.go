@@ -56,13 +56,19 @@ func table(f *elf.File, path string, debugDirs []string, cover Cover, debug *elf
 
 // Functions returns a function that finds the unwind record's range for an address. The image's unwind table
 // is read on first use.
-func Functions(f *elf.File) Cover {
-	load := sync.OnceValue(func() *cfi.Table {
+func Functions(f *elf.File) Cover { return ranges(records(f)) }
+
+// records returns a function that reads an image's unwind table on first use, and keeps f until then.
+func records(f *elf.File) func() *cfi.Table {
+	return sync.OnceValue(func() *cfi.Table {
 		t, _ := cfi.Load(module.CFISections(f, f.CFISections())) // damaged tables are usable
 		return t
 	})
+}
+
+func ranges(records func() *cfi.Table) Cover {
 	return func(addr uint64) (start, end uint64, ok bool) {
-		fde, reason := load().Find(addr)
+		fde, reason := records().Find(addr)
 		return fde.Lo, fde.Hi, reason == cfi.None
 	}
 }

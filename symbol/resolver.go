@@ -161,9 +161,13 @@ func (r *Resolver) load(im *image, path, buildID string) {
 		r.Cache.forget(path + "\x00" + buildID)
 		return
 	}
-	im.cover = Functions(f)
+	records := records(f)
+	im.cover = ranges(records)
 	im.table = table(f, path, dirs, im.cover, symbols)
-	im.role = runtimeRole(f, im.cover)
+	im.role = runtimeRole(f, records)
+	if r.Cache != nil {
+		records() // the cache must not keep f: its file may be mapped
+	}
 	im.size.Store(1 + int64(im.table.Len()))
 }
 

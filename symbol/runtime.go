@@ -3,7 +3,9 @@ package symbol
 import (
 	"bytes"
 	"encoding/binary"
+	"runtime"
 
+	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/symbol/clrnames"
@@ -39,18 +41,24 @@ var savesArguments = []byte{0x41, 0x51, 0x41, 0x50, 0x51, 0x52, 0x56, 0x57}
 const prologBytes = 24
 
 // runtimeRole returns a function that finds the role of a function in a .NET runtime without symbols, nil for
-// other images.
-func runtimeRole(f *elf.File, cover Cover) func(addr uint64) string {
+// other images. It does not keep f.
+func runtimeRole(f *elf.File, records func() *cfi.Table) func(addr uint64) string {
 	if f.Arch() != context.ArchAMD64 || !isRuntime(f) {
 		return nil
 	}
+	roles := map[uint64]string{}
+	for fde := range records().Each {
+		if bytes.Contains(f.Tail(fde.Lo, prologBytes), savesArguments) {
+			roles[fde.Lo] = firstUse
+		}
+	}
+	runtime.KeepAlive(f)
 	return func(addr uint64) string {
-		start, _, ok := cover(addr)
-		b := f.Tail(start, prologBytes)
-		if !ok || !bytes.Contains(b, savesArguments) {
+		fde, why := records().Find(addr)
+		if why != cfi.None {
 			return ""
 		}
-		return firstUse
+		return roles[fde.Lo]
 	}
 }
 

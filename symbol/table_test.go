@@ -218,5 +218,5 @@ func TestRuntimeRole(t *testing.T) {
 		expect.True(t, got == c.want && ok == (c.want != ""), "%s: %q, want %q", c.name, got, c.want)
 	}
 	f := must.Get(elf.Open("/proc/self/exe"))(t)
-	expect.True(t, runtimeRole(f, Functions(f)) == nil, "this program is no runtime")
+	expect.True(t, runtimeRole(f, records(f)) == nil, "this program is no runtime")
 }

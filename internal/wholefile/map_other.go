@@ -14,4 +14,10 @@ func Map(path string, most int64) ([]byte, error) {
 }
 
 // MapShared is Map.
-func MapShared(path string, most int64) ([]byte, error) { return Map(path, most) }
+func MapShared(path string, most int64) (*Mapping, error) {
+	data, err := Map(path, most)
+	if err != nil {
+		return nil, err
+	}
+	return &Mapping{data}, nil
+}

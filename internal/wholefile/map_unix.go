@@ -4,8 +4,13 @@ package wholefile
 
 import (
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
+	"unsafe"
+	"weak"
+
+	"golang.org/x/sys/unix"
 )
 
 // noWait is the flag that opens a pipe without its other end.
@@ -22,27 +27,58 @@ func Map(path string, most int64) ([]byte, error) {
 // place identifies a file for as long as it is mapped: its inode is not used again.
 type place struct{ device, inode, size uint64 }
 
-// shared are the mappings of MapShared.
+// shared are the mappings of MapShared that are in use, and the address ranges of the last ones that were.
 var shared = struct {
 	sync.Mutex
-	of map[place][]byte
-}{of: map[place][]byte{}}
+	of       map[place]weak.Pointer[Mapping]
+	released [][]byte
+}{of: map[place]weak.Pointer[Mapping]{}}
 
-// MapShared is Map with one mapping of a file for all callers. It stays for the life of the process.
-func MapShared(path string, most int64) ([]byte, error) {
-	return mapped(path, most, func(fd int, info *syscall.Stat_t) (data []byte, err error) {
+// maxReleased bounds the address ranges that show zeros in place of a file.
+const maxReleased = 1024
+
+// MapShared is Map with one mapping of a file for all callers.
+func MapShared(path string, most int64) (m *Mapping, err error) {
+	_, err = mapped(path, most, func(fd int, info *syscall.Stat_t) ([]byte, error) {
 		shared.Lock()
 		defer shared.Unlock()
 		at := place{uint64(info.Dev), info.Ino, uint64(info.Size)}
-		if data = shared.of[at]; data != nil {
-			return data, nil
+		if m = shared.of[at].Value(); m != nil {
+			return m.Data, nil
 		}
-		if data, err = syscall.Mmap(fd, 0, int(info.Size), syscall.PROT_READ,
-			syscall.MAP_PRIVATE); err == nil {
-			shared.of[at] = data
+		data, err := syscall.Mmap(fd, 0, int(info.Size), syscall.PROT_READ, syscall.MAP_PRIVATE)
+		if err == nil {
+			m = &Mapping{data}
+			shared.of[at] = weak.Make(m)
+			runtime.AddCleanup(m, release, unused{at, shared.of[at], data})
 		}
 		return data, err
 	})
+	return m, err
+}
+
+// unused is a mapping that is not reachable any more.
+type unused struct {
+	place place
+	was   weak.Pointer[Mapping]
+	data  []byte
+}
+
+// release ends the mapping of a file, which may have been deleted. Zeros take its place until maxReleased
+// later mappings have ended. Code that keeps a slice of it by mistake then reads zeros, and the tool goes on.
+func release(u unused) {
+	unix.MmapPtr(-1, 0, unsafe.Pointer(&u.data[0]), uintptr(len(u.data)), unix.PROT_READ,
+		unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_FIXED)
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.of[u.place] == u.was { // the file has not been mapped again
+		delete(shared.of, u.place)
+	}
+	shared.released = append(shared.released, u.data)
+	if len(shared.released) > maxReleased {
+		syscall.Munmap(shared.released[0])
+		shared.released = shared.released[1:]
+	}
 }
 
 func mapped(path string, most int64, get func(fd int, info *syscall.Stat_t) ([]byte, error)) ([]byte, error) {

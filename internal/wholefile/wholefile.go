@@ -9,6 +9,9 @@
 // read or memory is allocated. Reasons are: it is not a regular file (a pipe never ends, a
 // device has no size), or it is larger than the caller allows. Map also refuses empty files.
 //
+// MapShared maps a file once for all callers. The mapping ends with its last user: the garbage collector
+// finds that no Mapping is reachable. Its bytes are not memory of Go, so a slice of them does not keep it.
+//
 // Known gaps: a file that is cut short while it is mapped faults on reading, as it
 // does for the program that runs it.
 package wholefile
@@ -18,6 +21,9 @@ import (
 	"io"
 	"os"
 )
+
+// Mapping is the content of a file. Data is valid while the Mapping is reachable.
+type Mapping struct{ Data []byte }
 
 // Reason is the reason why a file was refused.
 type Reason uint8

@@ -2,6 +2,7 @@ package wholefile
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -61,15 +62,15 @@ func TestMapShared(t *testing.T) {
 		must.Do(t, os.WriteFile(path+".new", []byte(text), 0o600))
 		must.Do(t, os.Rename(path+".new", path))
 	}
-	read := func() []byte {
+	read := func() *Mapping {
 		return must.Get(MapShared(path, 100))(t)
 	}
 	write("one")
 	a, b := read(), read()
 	write("two")
 	c := read()
-	expect.True(t, string(a) == "one" && string(b) == "one" && string(c) == "two", "%q, %q, %q", a, b, c)
-	if runtime.GOOS != "windows" && &a[0] != &b[0] {
+	expect.Equal(t, fmt.Sprintf("%s, %s, %s", a.Data, b.Data, c.Data), "one, one, two")
+	if runtime.GOOS != "windows" && a != b {
 		t.Error("two mappings of one file")
 	}
 	_, err := MapShared(tempdir.New(t), 100)

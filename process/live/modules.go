@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -33,7 +33,7 @@ type Loader struct {
 	images map[imageKey]*module.Module
 	parsed map[fileKey]*module.Module // any mapping of the file: its ELF and CFI are shared
 	v8     map[*elf.File]bool         // whether an image has V8 in it
-	opened []*cfi.Table               // tables under construction whose records are not all read
+	opened []module.Module            // of a table under construction: not all their CFI records are read
 	lastID uint32
 	gen    uint32
 }
@@ -93,14 +93,15 @@ func (l *Loader) Table(maps []Mapping) *module.Table {
 
 // readOpened reads the remaining records of the images that were opened for a table.
 func (l *Loader) readOpened() {
-	tables := l.opened
-	if l.opened = nil; len(tables) == 0 {
+	opened := l.opened
+	if l.opened = nil; len(opened) == 0 {
 		return
 	}
 	go func() {
-		for _, t := range tables {
-			t.Complete() // damaged records are skipped, as in a complete first read
+		for i := range opened {
+			opened[i].CFI.Complete() // damaged records are skipped, as in a complete first read
 		}
+		runtime.KeepAlive(opened) // the records are bytes of their images
 	}()
 }
 
@@ -170,7 +171,7 @@ func (l *Loader) read(f *elf.File, m *Mapping, bias uint64) module.Module {
 	}
 	mod := module.OpenELF(0, f, m.Path, m.Start, m.End, bias)
 	if mod.CFI != nil && !mod.CFI.Read() {
-		l.opened = append(l.opened, mod.CFI)
+		l.opened = append(l.opened, mod)
 	}
 	return mod
 }

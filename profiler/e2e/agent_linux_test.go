@@ -279,7 +279,7 @@ func shortProcesses(t *testing.T, argv []string, n, atOnce int) {
 }
 
 // agentUses counts the descriptors of the agent once it has no targets, and its mappings of each file. An
-// image that processes have mapped stays mapped once, for the next of them.
+// image that processes have mapped stays mapped once, until Go's next garbage collection.
 func agentUses(t *testing.T, pid, port int) (descriptors int, mappings map[string]int) {
 	t.Helper()
 	until(t, "the agent has no targets",

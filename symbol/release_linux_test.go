@@ -1,0 +1,72 @@
+package symbol
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
+)
+
+// The tables in a cache do not keep an image mapped, whose container may have ended. Its names, ranges, and
+// roles stay.
+func TestCacheKeepsNoImage(t *testing.T) {
+	library := needs.File(t, ".cache/dotnet-9.0.5/package/dist/libcoreclr.so")
+	dir, run := build(t)
+	run("sh", "-c", "echo 'int f(void) { return 1; }' | gcc -shared -nostdlib -o sized.so -x c -")
+	sized := filepath.Join(dir, "sized.so")
+	var f elf.Symbol
+	for f = range must.Get(elf.Open(sized))(t).Symbols(true) {
+	}
+	for _, c := range []struct {
+		name, file string
+		addr       uint64
+		want       string
+	}{
+		{"a symbol", library, 0x3191f0, "ThreadNative_Sleep"},
+		{"a role", library, 0x4c3b0c, firstUse},
+		{"a symbol with a size", sized, f.Value, "f"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "lib.so")
+			must.Do(t, os.WriteFile(path, must.Get(os.ReadFile(c.file))(t), 0o600))
+			var cache Cache
+			id := keepMapped(t, &cache, path)
+			for end := time.Now().Add(time.Minute); isMapped(t, path) && time.Now().Before(end); {
+				runtime.GC() // the mapping ends in the background
+				time.Sleep(time.Millisecond)
+			}
+			expect.True(t, !isMapped(t, path), "the image is still mapped")
+			must.Do(t, os.Remove(path))
+			r := NewResolver()
+			r.Cache = &cache
+			name, _ := r.Name(path, id, c.addr)
+			start, end, ok := r.Function(path, id, c.addr)
+			expect.True(t, name == c.want && ok && start <= c.addr && c.addr < end, "%q, [%#x, %#x)",
+				name, start, end)
+		})
+	}
+}
+
+// keepMapped makes the cache's table of an image that is mapped.
+func keepMapped(t *testing.T, cache *Cache, path string) (id string) {
+	t.Helper()
+	f := must.Get(elf.Map(path))(t)
+	r := NewResolver()
+	r.Cache = cache
+	r.Keep(path, f.BuildID(), f)
+	r.Table(path, f.BuildID())
+	expect.True(t, isMapped(t, path), "not mapped")
+	return f.BuildID()
+}
+
+func isMapped(t *testing.T, path string) bool {
+	t.Helper()
+	return strings.Contains(string(must.Get(os.ReadFile("/proc/self/maps"))(t)), path)
+}
