@@ -22,7 +22,8 @@ const flushEvery = time.Second
 // Recording writes recording files during the recording.
 type Recording struct {
 	Out  options.Output
-	temp string // "" if it writes to its place directly
+	temp string   // "" if it writes to its place directly
+	lock *os.File // of temp, until it is at its place; nil = not locked
 	file *os.File
 	w    *recording.Writer
 
@@ -62,8 +63,7 @@ func openRecording(out options.Output, stdout *os.File) (*Recording, error) {
 		f.file, err = os.OpenFile(out.Path, os.O_WRONLY, 0)
 	default:
 		f.temp = out.Path + partialSuffix
-		os.Remove(f.temp) // of a tool that was killed, or a link that others have put there
-		f.file, err = os.OpenFile(f.temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, modeFor(out.Path))
+		f.file, f.lock, err = createPartial(f.temp, modeFor(out.Path))
 	}
 	if err != nil {
 		return nil, err
@@ -108,6 +108,7 @@ func (f *Recording) Add(p *collect.Process) func(m wire.Message) {
 func (f *Recording) Finish(info *collect.Info, names *recording.Keeper) options.Written {
 	w := options.Written{Output: f.Out, Path: f.Out.Path}
 	close(f.stop)
+	defer f.lock.Close() // an error if it is nil
 	if names != nil {
 		names.Write(f.w)
 	}
@@ -142,5 +143,6 @@ func (f *Recording) Drop() {
 	if f.temp != "" {
 		f.file.Close()
 		os.Remove(f.temp)
+		f.lock.Close()
 	}
 }

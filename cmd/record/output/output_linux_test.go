@@ -8,6 +8,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/report/collect"
+	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -26,6 +27,25 @@ func TestPartialLink(t *testing.T) {
 	b, err := os.ReadFile(others)
 	expect.True(t, w.Err == nil && w.Path == out && err == nil && string(b) == "theirs", "%v, %q, %v, %q",
 		w.Err, w.Path, err, b)
+}
+
+// Two recordings with one output: the second is refused, and the first is complete. A file that a killed tool
+// has left is replaced.
+func TestTwoRecordings(t *testing.T) {
+	out := options.Output{Path: filepath.Join(tempdir.New(t), "a.swrec"), Format: export.RecordingFile}
+	must.Do(t, os.WriteFile(out.Path+partialSuffix, []byte("left"), 0o600))
+	first := must.Get(openRecording(out, nil))(t)
+	for range 2 {
+		_, err := OpenRecordings([]options.Output{out}, nil)
+		expect.True(t, err != nil && strings.Contains(err.Error(), errBusy.Error()), "the second: %v", err)
+	}
+	first.Begin(&collect.Info{})
+	w := first.Finish(&collect.Info{}, nil)
+	b, err := os.ReadFile(out.Path)
+	expect.True(t, w.Err == nil && w.Path == out.Path && err == nil && len(b) > 0 && string(b) != "left",
+		"%v, %q, %v, %q", w.Err, w.Path, err, b)
+	must.Get(openRecording(out, nil))(t).Drop()
+	must.Get(openRecording(out, nil))(t).Drop()
 }
 
 func TestNoPermission(t *testing.T) {

@@ -35,3 +35,11 @@ func noSpace(err error) bool {
 	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) ||
 		errors.Is(err, syscall.Errno(windows.ERROR_DISK_QUOTA_EXCEEDED))
 }
+
+// createPartial creates a growing file in the place of one that a killed tool has left. A file that another
+// tool has open stays.
+func createPartial(path string, mode os.FileMode) (f, lock *os.File, err error) {
+	os.Remove(path)
+	f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	return f, nil, err
+}
