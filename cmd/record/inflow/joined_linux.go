@@ -16,6 +16,7 @@ type joined struct {
 	pid   int   // of the target
 	own   bool  // the recording's tool is this process
 	since int64 // when it begins, unix nanoseconds
+	set   int64 // how far the clock has been set since the samples' times began
 	times *times
 
 	mu      sync.Mutex
@@ -67,9 +68,11 @@ func (j *joined) take(m wire.Message) bool {
 // sample adds a sample of a kind that is wanted, if there is room. It leaves out waiting time before
 // the recording begins.
 func (j *joined) sample(m *wire.Sample) {
-	cpu, age := m.CPUNanos > 0, m.TimeUnixNano-j.since
+	clipped := *m
+	clipped.TimeUnixNano += j.set
+	cpu, age := m.CPUNanos > 0, clipped.TimeUnixNano-j.since
 	switch {
-	case age < 0 || cpu && !j.q.CPU || !cpu && !j.q.Wall || j.late(m):
+	case age < 0 || cpu && !j.q.CPU || !cpu && !j.q.Wall || j.late(&clipped):
 		return
 	case len(j.buf)+j.w.Len() > maxUnsent:
 		j.dropped++
@@ -79,7 +82,6 @@ func (j *joined) sample(m *wire.Sample) {
 	default:
 		j.wall++
 	}
-	clipped := *m
 	clipped.WallNanos = min(m.WallNanos, uint64(age))
 	j.w.Sample(&clipped)
 }

@@ -83,7 +83,9 @@ func (p *Process) Read(r io.Reader) {
 func (p *Process) Receive(m wire.Message) {
 	switch m := m.(type) {
 	case *wire.Hello:
-		m.StartUnixNano = max(m.StartUnixNano, p.From)
+		if p.From != 0 { // a start in the future is by a clock that has been set back
+			m.StartUnixNano = max(min(m.StartUnixNano, time.Now().UnixNano()), p.From)
+		}
 		p.mayBegin()
 		if p.Pool != nil {
 			defer p.Receive(&wire.GapName{Code: noStack, Name: "recorded without a stack"})
@@ -186,6 +188,17 @@ func (p *Process) moment(unixNano int64) time.Time {
 		return now
 	}
 	return at
+}
+
+// clockSet returns how far the system's clock has been set since the process connected. The times of its
+// samples are as far apart as by the monotonic clock. The result is 0 below a second: the two clocks are not
+// read at the same moment.
+func (p *Process) clockSet(now time.Time) time.Duration {
+	wall := time.Duration(now.UnixNano() - p.connected.UnixNano())
+	if set := wall - now.Sub(p.connected); set.Abs() >= time.Second {
+		return set
+	}
+	return 0
 }
 
 // Sharer gives the stream of one process to other recordings.

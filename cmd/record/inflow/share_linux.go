@@ -140,8 +140,10 @@ func readFull(c net.Conn, b []byte) bool {
 // join adds a recording, and passes it the known modules, methods, and threads first. It returns false
 // if the sharing has ended or there are too many recordings.
 func (s *sharing) join(c *net.UnixConn, q Request, own bool) bool {
-	j := &joined{c: c, q: q, pid: s.p.PID, own: own, since: max(time.Now().UnixNano(), q.begin()),
-		w: wire.NewWriter(nil), wake: make(chan struct{}, 1), done: make(chan struct{}),
+	now := time.Now()
+	j := &joined{c: c, q: q, pid: s.p.PID, own: own, since: max(now.UnixNano(), q.begin()),
+		set: int64(s.p.clockSet(now)),
+		w:   wire.NewWriter(nil), wake: make(chan struct{}, 1), done: make(chan struct{}),
 		times: newTimes(s.p.PID, &s.first)}
 	s.p.Mu.Lock()
 	defer s.p.Mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/internal/procstat"
@@ -88,6 +89,35 @@ func TestShare(t *testing.T) {
 		t.Errorf("CPU time %v, counters %v", got.Stats.CPU, c)
 	}
 	waitLeft(t, p, s)
+}
+
+// Samples have the times of the clock with which their recording began. If the system's clock has been set
+// since, a recording that joins gets them with the times of its own clock.
+func TestShareSetClock(t *testing.T) {
+	for _, set := range []time.Duration{-time.Hour, time.Hour} {
+		p := New(os.Getpid(), "test")
+		before := time.Now()
+		// The first word of a time.Time with a monotonic reading has the seconds from bit 30 on.
+		*(*uint64)(unsafe.Pointer(&p.connected)) -= uint64(set / time.Second << 30)
+		must.True(t, p.clockSet(before).Round(time.Second) == set, "a time.Time has another layout")
+		p.Shared = Share(p)
+		p.says(&wire.Hello{PID: 7, Arch: "amd64", StartUnixNano: before.Add(-set).UnixNano()})
+		c, _, _ := Join(os.Getpid(), Request{CPU: true})
+		waitJoined(t, p.Shared, 1)
+		other := New(7, "other")
+		other.From = before.UnixNano()
+		p.says(cpuSample(before.Add(-set))) // from before the recording
+		at := time.Now().Add(-set)
+		p.says(cpuSample(at))
+		c.CloseWrite()
+		other.Read(c)
+		got := collect.Build(&collect.Info{}, []*collect.Process{other.Process}, nil)
+		expect.Equal(t, other.Counts().Samples, 1, "samples after the clock was set by %v", set)
+		expect.True(t, time.Unix(0, other.First()).Sub(at.Add(set)).Abs() < time.Second &&
+			got.Start.Sub(before).Abs() < time.Minute, "set by %v: from %v, sample at %v, now %v",
+			set, got.Start, time.Unix(0, other.First()), before)
+		p.EndSharing()
+	}
 }
 
 // waitLeft waits until all recordings that joined have left. They are removed when a message is sent.
