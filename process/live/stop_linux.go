@@ -24,11 +24,16 @@ const (
 // If the caller started the process and waits for it in another goroutine, that wait may receive the stop
 // instead: wait only afterwards.
 func StopEach(tids []int, look func(tid int, r *context.Registers, s Stood), then func(Stop)) {
-	onOwnThread(func() {
-		for _, tid := range tids {
-			then(stopOne(tid, look))
-		}
-	})
+	for len(tids) > 0 {
+		onOwnThread(func() {
+			for asleep := false; len(tids) > 0 && !asleep; tids = tids[1:] {
+				s := stopOne(tids[0], look)
+				then(s)
+				e, failed := s.Err.(*StopError)
+				asleep = failed && e.Why == Asleep // the end of this kernel thread detaches it
+			}
+		})
+	}
 }
 
 // onOwnThread runs f on a kernel thread that ends afterwards. Its end detaches everything that f still
