@@ -65,24 +65,29 @@ func inEntry(m *module.Module, ip uint64) bool {
 // rdi, eax; mov edi, eax.
 var giveResult = [...][]byte{{0x48, 0x89, 0xc7}, {0x48, 0x63, 0xf8}, {0x89, 0xc7}}
 
-// lastCall reports whether ip is the return address of the main function of a thread or a program. The code
-// at ip then ends the thread or program with the function's result. lastCall recognizes such code in images
-// that export pthread_exit or exit and have hardly any unwind data: musl's start, start_c11, and
+// lastCall reports whether ip is the return address of the main function of a thread or a program, or of the
+// call that then ends the thread or program with the function's result. lastCall recognizes such code in
+// images that export pthread_exit or exit and have hardly any unwind data: musl's start, start_c11, and
 // libc_start_main_stage2. These functions never return, so a walk may end there. Their callers can hardly be
 // found. Source: musl src/thread/pthread_create.c, src/env/__libc_start_main.c.
 func lastCall(m *module.Module, ip uint64) bool {
-	code := m.Bytes(ip, 8)
 	for _, p := range giveResult {
-		rest, ok := bytes.CutPrefix(code, p)
-		if !ok || len(rest) < 5 || rest[0] != 0xe8 {
-			continue
-		}
-		to := ip + uint64(len(p)+5) + signed32(rest[1:])
-		if to != m.Bias && slices.Contains(m.Endings[:], to-m.Bias) {
+		size := uint64(len(p)) + 5 // of both instructions
+		if endsWith(m, ip, p) || endsWith(m, ip-size, p) {
 			return true
 		}
 	}
 	return false
+}
+
+// endsWith reports whether the code at an address gives a result to a call that ends the thread or program.
+func endsWith(m *module.Module, at uint64, give []byte) bool {
+	rest, ok := bytes.CutPrefix(m.Bytes(at, len(give)+5), give)
+	if !ok || len(rest) < 5 || rest[0] != 0xe8 {
+		return false
+	}
+	to := at + uint64(len(give)+5) + signed32(rest[1:])
+	return to != m.Bias && slices.Contains(m.Endings[:], to-m.Bias)
 }
 
 // nullPage is the end of the unmapped page at 0: a call through a null pointer leads into it.

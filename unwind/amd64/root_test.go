@@ -30,14 +30,16 @@ func (bare) Entry() (uint64, bool) { return 0, false }
 func (bare) SystemV() bool         { return true }
 
 // The stack begins where musl calls a thread's function: its result is passed to the
-// function that ends the thread, whose address is known from the image.
+// function that ends the thread, whose address is known from the image. It also begins where that function
+// is called.
 func TestLastCall(t *testing.T) {
 	const bias, exit = 0x400000, 0x1800
+	afterEnd := []byte{0xb9, 1, 0, 0, 0} // mov ecx, 1
 	call := func(before ...byte) []byte {
 		code := append([]byte{0xff, 0x13}, before...) // call [rbx]
 		at := 0x1000 + len(code)
 		code = binary.LittleEndian.AppendUint32(append(code, 0xe8), uint32(exit-at-5))
-		return append(code, 0xb9, 1, 0, 0, 0)
+		return append(code, afterEnd...)
 	}
 	toFirst := call(0x48, 0x89, 0xc7)
 	binary.LittleEndian.PutUint32(toFirst[6:], 1<<32-0x100a)
@@ -63,14 +65,17 @@ func TestLastCall(t *testing.T) {
 			u.SetTable(module.NewTable(1,
 				[]module.Module{{ID: 1, Start: bias + 0x1000, End: bias + 0x2000, Bias: bias,
 					Image: bare{c.code}, Endings: c.endings}}, nil))
-			g := context.AMD64{RIP: bias + 0x1002, Known: 1 << context.RSP}
-			g.GPR[context.RSP] = 0x7000
-			regs := context.FromAMD64(g)
-			s := unwind.State{Regs: &regs, Exact: c.exact}
-			var f unwind.Frame
-			stop := u.Step(&s, memory.New(memory.Run{Addr: 0x7000, Data: make([]byte, 256)}),
-				&unwind.Bounds{}, &f)
-			expect.True(t, stop == c.want, "%v, want %v", stop, c.want)
+			after := uint64(len(c.code) - len(afterEnd)) // the call that ends the thread, in whole code
+			for _, off := range []uint64{2, after} {
+				g := context.AMD64{RIP: bias + 0x1000 + off, Known: 1 << context.RSP}
+				g.GPR[context.RSP] = 0x7000
+				regs := context.FromAMD64(g)
+				s := unwind.State{Regs: &regs, Exact: c.exact}
+				var f unwind.Frame
+				stop := u.Step(&s, memory.New(memory.Run{Addr: 0x7000, Data: make([]byte, 256)}),
+					&unwind.Bounds{}, &f)
+				expect.True(t, stop == c.want, "at %#x: %v, want %v", off, stop, c.want)
+			}
 		})
 	}
 }
