@@ -50,6 +50,13 @@ func TestManagedRanges(t *testing.T) {
 	}
 }
 
+// A compressed single-file program has its precompiled code in shared memory of no file.
+func TestSharedMemory(t *testing.T) {
+	table := NewLoader(0).Table([]Mapping{{Start: 0x1000, End: 0x2000, Inode: 7, Exec: true,
+		Path: "/dev/zero (deleted)"}})
+	expect.True(t, table.IsManaged(0x1800) && table.Len() == 0, "%d modules", table.Len())
+}
+
 func TestUnreadableModule(t *testing.T) {
 	l := NewLoader(0)
 	table := l.Table([]Mapping{{Start: 0x1000, End: 0x2000, Exec: true, Path: "/no/such/file.so"}})

@@ -115,8 +115,11 @@ func isManaged(m *Mapping) bool {
 // it runs (W^X, the default since .NET 7). Anonymous code is then another code generator's.
 const doubleMapper = "/memfd:doublemapper"
 
-// isAnonymous reports whether a mapping is memory of no file.
-func isAnonymous(m *Mapping) bool { return m.Path == "" || strings.HasPrefix(m.Path, "[anon:") }
+// isAnonymous reports whether a mapping is memory of no file. The kernel calls shared memory of no file
+// "/dev/zero (deleted)".
+func isAnonymous(m *Mapping) bool {
+	return m.Path == "" || strings.HasPrefix(m.Path, "[anon:") || m.Path == "/dev/zero"+deleted
+}
 
 // errOutside means that a mapping is outside the segments of its image. A single-file .NET
 // program maps its appended files with precompiled managed code in this way.
