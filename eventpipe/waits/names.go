@@ -28,6 +28,7 @@ type Image struct {
 	Start, End, Offset uint64
 	Path               string
 	BuildID            string // hexadecimal; for a Windows image, its time stamp; "" = none
+	Inode              uint64 // of the file on Linux, 0 = unknown
 }
 
 // Names resolves addresses to names. Its methods are safe for concurrent use, except Replaced.

@@ -125,8 +125,8 @@ func writeMaps(path string, n *waits.Names) error {
 
 func printMaps(w io.Writer, n *waits.Names) error {
 	for _, im := range n.Images {
-		stamp := uint64(0)
-		if len(im.BuildID) <= 8 { // of an image of Windows
+		stamp := im.Inode
+		if im.Inode == 0 && len(im.BuildID) <= 8 { // of an image of Windows
 			stamp, _ = strconv.ParseUint(im.BuildID, 16, 32)
 		}
 		if _, err := fmt.Fprintf(w, "%x-%x r-xp %08x 00:00 %d %s\n", im.Start, im.End,

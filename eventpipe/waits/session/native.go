@@ -29,6 +29,8 @@ func ReadMaps(n *waits.Names, in io.Reader, dir string) error {
 			im.BuildID = stampID(m.Inode)
 		case !m.Exec || !strings.HasPrefix(m.Path, "/") || strings.HasPrefix(m.Path, "/memfd:"):
 			continue
+		default:
+			im.Inode = m.Inode
 		}
 		out = append(out, im)
 	}
@@ -60,17 +62,24 @@ type nativeNames struct {
 	dir      string // additional directory for Windows images, "" = none
 	mu       sync.Mutex
 	symbols  *symbol.Resolver
-	segments map[string][]elf.Segment
-	files    map[string]string // Windows images by path and stamp, "" = not found
+	segments map[imageFile][]elf.Segment // none of a file that is not the mapped one
+	files    map[string]string           // Windows images by path and stamp, "" = not found
+}
+
+// imageFile identifies a file: that of a container may have the path of one of ours.
+type imageFile struct {
+	path  string
+	inode uint64
 }
 
 func newNativeNames(dir string) *nativeNames {
 	return &nativeNames{dir: dir, symbols: symbol.NewResolver(),
-		segments: map[string][]elf.Segment{}, files: map[string]string{}}
+		segments: map[imageFile][]elf.Segment{}, files: map[string]string{}}
 }
 
 // name returns a return address in the image's own addresses, and the function that contains the call, ""
-// if it is unknown. It never uses the nearest symbol before it. Without the image, the address is the offset.
+// if it is unknown. It never uses the nearest symbol before it. Without the image, or if its file is another
+// one than the mapped one, the address is the offset.
 func (n *nativeNames) name(im *waits.Image, offset uint64) (at uint64, name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -80,12 +89,13 @@ func (n *nativeNames) name(im *waits.Image, offset uint64) (at uint64, name stri
 		}
 		return offset, name
 	}
-	segments, ok := n.segments[im.Path]
+	key := imageFile{im.Path, im.Inode}
+	segments, ok := n.segments[key]
 	if !ok {
-		if f, err := elf.Open(im.Path); err == nil {
+		if f, err := elf.Open(im.Path); err == nil && isInode(im.Path, im.Inode) {
 			segments = f.Segments()
 		}
-		n.segments[im.Path] = segments
+		n.segments[key] = segments
 	}
 	for i := range segments {
 		if s := &segments[i]; offset > s.Off && offset-s.Off <= s.Filesz {

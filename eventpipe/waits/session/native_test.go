@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -66,16 +67,24 @@ func TestLinuxNames(t *testing.T) {
 	must.Run(t, exec.Command("gcc", "-O2", "-shared", "-s", "-fPIC", "-Wl,-Ttext=0x345000", "-o", lib,
 		"../../../profiler/testdata/demo.c"))
 	f := must.Get(elf.Open(lib))(t)
+	number := must.Get(exec.Command("stat", "-c", "%i", lib).Output())(t)
+	inode := must.Get(strconv.ParseUint(strings.TrimSpace(string(number)), 10, 64))(t)
 	exports := 0
 	for _, s := range f.Segments() {
 		if !s.Executable() || s.Vaddr == s.Off {
 			continue
 		}
 		const base = 0x7fff12340000
+		line := func(inode uint64) string {
+			return fmt.Sprintf("%x-%x r-xp %08x 08:01 %d %s\n", base, base+s.Filesz, s.Off, inode, lib)
+		}
 		n := waits.NewNames()
-		line := fmt.Sprintf("%x-%x r-xp %08x 08:01 99 %s\n", base, base+s.Filesz, s.Off, lib)
-		must.Do(t, session.ReadMaps(n, strings.NewReader(line), ""))
+		must.Do(t, session.ReadMaps(n, strings.NewReader(line(inode)), ""))
+		other := waits.NewNames() // a file of a container, or one that was replaced
+		must.Do(t, session.ReadMaps(other, strings.NewReader(line(inode+1)), ""))
 		for at := s.Vaddr + 1; at <= s.Vaddr+s.Filesz-1; at++ {
+			foreign := other.Frame(base+at-s.Vaddr, 0)
+			must.True(t, !foreign.Named, "%#x is named %s by another file", at, foreign.Name)
 			switch name := n.Frame(base+at-s.Vaddr, 0).Name; {
 			case name == "demo_quicksort":
 				exports++

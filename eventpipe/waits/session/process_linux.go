@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	"github.com/seedwalk/seedwalk/process/live"
 )
@@ -34,6 +36,12 @@ func (t *threadNames) name(tid uint64) string {
 	}
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/comm", t.pid, outer))
 	return strings.TrimSpace(string(b))
+}
+
+// isInode reports whether the file at path has an inode, true for inode 0.
+func isInode(path string, inode uint64) bool {
+	var st unix.Stat_t
+	return inode == 0 || unix.Stat(path, &st) == nil && st.Ino == inode
 }
 
 // images reads the current mappings of a process.
