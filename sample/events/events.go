@@ -177,7 +177,7 @@ func (v *Events) walkEvent(s *sampler.Sample) {
 		v.malformed++
 		return
 	}
-	m.TimeUnixNano = int64(r.Time) + v.Offset
+	m.TimeUnixNano, m.Owner = int64(r.Time)+v.Offset, v.File.Holder(m.Owner)
 	m.Gap, m.Frames = uint8(gap), v.Stream.Frames
 	if !asked && !v.delivery.known() && len(v.uncut) < maxUncut {
 		m.Frames = append([]wire.Frame(nil), m.Frames...)
@@ -318,6 +318,7 @@ func (v *Events) Last() {
 		if !decodeStart(&m, w.Event == contentionStart, w.Payload) || m.Nanos < uint64(v.Config.WaitMin) {
 			return
 		}
+		m.Owner = v.File.Holder(m.Owner)
 		h, ok := v.waiting[openKey{w.TID, w.Since}]
 		if !ok {
 			h, ok = v.Resting(w.TID) // its last sample is of this wait

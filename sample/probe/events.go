@@ -89,6 +89,14 @@ func (f *File) Waiting(g func(Waiting)) {
 	}
 }
 
+// Holder returns our number of the thread that holds a lock, by the target's number in an event. 0 = unknown.
+func (f *File) Holder(tid uint64) uint64 {
+	if tid>>32 != 0 {
+		return 0
+	}
+	return uint64(f.outer(uint32(tid)))
+}
+
 // load copies an entry that the target may be writing. Each load is atomic, so that none moves behind the
 // following check of since, on ARM64 either.
 func (o *open) load() (out open) {

@@ -54,3 +54,13 @@ func TestUnsent(t *testing.T) {
 	expect.Equal(t, f.Ask(i, OpSample, 41), error(unix.ESRCH), "a thread that does not exist")
 	expect.Equal(t, f.h.relaySent, 0, "signals to wait for")
 }
+
+// The holder of a lock has our number of the thread, as the threads that wait for it.
+func TestHolder(t *testing.T) {
+	f := slotFile()
+	expect.Equal(t, f.Holder(7), 7, "in our own pid namespace")
+	f.SetNumbers(shifted{})
+	expect.Equal(t, f.Holder(7), 1007, "in another one")
+	expect.Equal(t, f.Holder(0), 0, "unknown")
+	expect.Equal(t, f.Holder(1<<32+7), 0, "no number of a thread")
+}
