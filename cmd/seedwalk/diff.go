@@ -40,7 +40,8 @@ Examples:
   seedwalk diff before.swrec after.swrec -o diff.html
 
 Exit code: 0 no difference beyond noise, 1 there are differences, 2 wrong usage, 3 a file is
-damaged or has no end (what could be read is compared), cannot be read, or is not a recording.
+damaged or has no end (what could be read is compared), cannot be read, is not a recording, or
+has another metric than the other one (--metric chooses one for both).
 `
 
 // diffFlags are the flags of diff.

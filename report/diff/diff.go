@@ -26,6 +26,7 @@ package diff
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -90,7 +91,12 @@ type Result struct {
 func (r *Result) Differs() bool { return len(r.Rows) > 0 && r.Rows[0].Significant }
 
 // Compare compares two profiles by the self times of their functions.
+// It fails if they have different metrics.
 func Compare(a, b *export.Profile) (*Result, error) {
+	if one, other := export.Metric(a), export.Metric(b); one != other {
+		return nil, fmt.Errorf("the first recording has the metric %s and the second one %s: choose one with --metric",
+			one, other)
+	}
 	first, err := export.Functions(a)
 	if err != nil {
 		return nil, err

@@ -58,6 +58,21 @@ func TestNoDifference(t *testing.T) {
 	expect.Figures(t, alarms <= 20, "%d false differences in 400 comparisons", alarms)
 }
 
+// CPU time is not compared with samples of waiting threads.
+func TestOtherMetric(t *testing.T) {
+	run := rand.New(rand.NewPCG(1, 2))
+	a, b := profileOf(run, means(), 1), profileOf(run, means(), 1)
+	for i := range b.Stacks {
+		b.Stacks[i].CPUNanos, b.Stacks[i].CPUCount = 0, 0
+	}
+	_, err := Compare(a, b)
+	expect.True(t, err != nil && strings.Contains(err.Error(), "metric cpu and the second one samples"),
+		"%v", err)
+	a.First, b.First = "samples", "samples"
+	_, err = Compare(a, b)
+	expect.Equal(t, err, nil)
+}
+
 // A regression is the first row, though the other machine is faster, and nothing else is
 // significant beside it.
 func TestRegression(t *testing.T) {

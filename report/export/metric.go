@@ -129,6 +129,9 @@ func (p *Profile) MetricNames() (names []string) {
 // Unit returns the unit of the metric that is shown first: nanoseconds, bytes, or count.
 func Unit(p *Profile) string { return metrics[p.defaultMetric()].unit }
 
+// Metric returns the name of the metric that is shown first.
+func Metric(p *Profile) string { return metrics[p.defaultMetric()].name }
+
 // firstMetric returns the metric that the user chose, -1 if none.
 func (p *Profile) firstMetric() int {
 	if p.First == "" {
