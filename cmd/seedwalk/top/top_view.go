@@ -17,7 +17,7 @@ type totals struct {
 	samples   int64
 	cpu       int64 // nanoseconds of the process
 	functions map[string]topRow
-	threads   map[string]topRow
+	threads   map[string]topRow // by ID: a thread may get another name
 	types     map[string]topRow
 }
 
@@ -50,9 +50,9 @@ func sum(p *export.Profile, at time.Time) totals {
 	q.First = "cpu"
 	t := totals{at: at, samples: p.Stats.Samples, functions: map[string]topRow{},
 		threads: map[string]topRow{}, types: map[string]topRow{}}
-	add := func(rows map[string]topRow, name string, self, total int64) {
-		r := rows[name]
-		rows[name] = topRow{name, r.Self + float64(self), r.Total + float64(total)}
+	add := func(rows map[string]topRow, key, name string, self, total int64) {
+		r := rows[key]
+		rows[key] = topRow{name, r.Self + float64(self), r.Total + float64(total)}
 	}
 	all, _ := export.Functions(&q)
 	for i := range all {
@@ -61,16 +61,17 @@ func sum(p *export.Profile, at time.Time) totals {
 		if f.Module != "" {
 			name += "  " + f.Module
 		}
-		add(t.functions, name, f.Self, f.Total)
+		add(t.functions, name, name, f.Self, f.Total)
 	}
 	for i := range p.Stacks {
 		s := &p.Stacks[i]
 		th := &p.Threads[s.Thread]
 		if s.Event == export.EventAllocation {
-			add(t.types, s.Type, s.Sum, 0)
+			add(t.types, s.Type, s.Type, s.Sum, 0)
 		}
 		if s.CPUNanos > 0 && th.ID != 0 {
-			add(t.threads, strings.TrimSpace(fmt.Sprintf("%d %s", th.ID, th.Name)), s.CPUNanos, 0)
+			id := fmt.Sprint(th.ID)
+			add(t.threads, id, strings.TrimSpace(id+" "+th.Name), s.CPUNanos, 0)
 		}
 		t.cpu += s.CPUNanos
 	}
@@ -89,9 +90,9 @@ func between(a, b *totals) *topView {
 	seconds := max(b.at.Sub(a.at).Seconds(), 0.001)
 	rates := func(x, y map[string]topRow, unit float64) []topRow {
 		out := []topRow{}
-		for name, r := range y {
-			r.Self, r.Total = max(0, r.Self-x[name].Self)/unit/seconds,
-				max(0, r.Total-x[name].Total)/unit/seconds
+		for key, r := range y {
+			r.Self, r.Total = max(0, r.Self-x[key].Self)/unit/seconds,
+				max(0, r.Total-x[key].Total)/unit/seconds
 			if r.Self > 0 || r.Total > 0 {
 				out = append(out, r)
 			}

@@ -52,6 +52,16 @@ func TestTopView(t *testing.T) {
 	}
 }
 
+// The CPU time of a thread that gets another name is that of the interval, not that since the start.
+func TestTopRenamedThread(t *testing.T) {
+	start, p := time.Unix(100, 0), workload(10e9, 0)
+	a := sum(p, start)
+	p = workload(11e9, 0)
+	p.Threads[0].Name = "worker"
+	b := sum(p, start.Add(2*time.Second))
+	expect.Slices(t, between(&a, &b).Threads, []topRow{{Name: "7 worker", Self: 0.5}})
+}
+
 // TestTopLateTick: a tick that follows a late one at once makes no view of a few milliseconds.
 func TestTopLateTick(t *testing.T) {
 	l := &liveView{every: time.Hour}
