@@ -52,8 +52,20 @@ func Name(name string) string { return (&MethodName{Name: name}).Readable() }
 // EventName is Name for a name from an event of the runtime. In such names, the type arguments of the type
 // are in brackets. EventName leaves them out, because they are the same for all reference types.
 func EventName(name string) string {
-	if open, end := strings.IndexByte(name, '['), strings.LastIndexByte(name, ']'); open > 0 && end > open {
-		name = name[:open] + name[end+1:]
+	open := strings.IndexByte(name, '[')
+	if open <= 0 || strings.HasPrefix(name[open:], "[]") || strings.HasPrefix(name[open:], "[,") {
+		return Name(name) // an array of an explicit implementation
+	}
+	depth := 0
+	for i := open; i < len(name); i++ {
+		switch name[i] {
+		case '[':
+			depth++
+		case ']':
+			if depth--; depth == 0 {
+				return Name(name[:open] + name[i+1:])
+			}
+		}
 	}
 	return Name(name)
 }

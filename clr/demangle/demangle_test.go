@@ -31,7 +31,9 @@ func TestEventName(t *testing.T) {
 		"Waits+<RunExample>c__AnonStorey8.<>m__2":                     "Waits.RunExample (lambda 2)",
 		"System.Collections.Generic.List`1[System.__Canon].Add":       "System.Collections.Generic.List<T>.Add",
 		"App.Box`2[System.Int32,System.Collections.List`1[A.B]].Open": "App.Box<T1,T2>.Open",
-		"App.Main": "App.Main",
+		"App.Box`1[System.Int32].App.IFoo<T[]>.Bar":                   "App.Box<T>.IFoo<T[]>.Bar",
+		"App.Box`1[System.Int32[]].Open":                              "App.Box<T>.Open",
+		"App.Main":                                                    "App.Main",
 	} {
 		expect.Equal(t, EventName(in), want, in)
 	}
