@@ -40,7 +40,7 @@ type builder struct {
 	handler wire.Histogram
 	parts   [len(parts)]wire.Histogram
 	tries   map[string]int64
-	end     int64 // unix nanoseconds of the last sample
+	end     int64 // unix nanoseconds of the last sample or event
 }
 
 // processKey identifies a process. Its samples may come in several streams, one after the other: first of

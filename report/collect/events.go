@@ -43,6 +43,7 @@ func (p *Process) event(m *wire.Event) {
 		return
 	}
 	p.seen[m.TID] = true
+	p.last = max(p.last, m.TimeUnixNano)
 	p.row = p.row[:0]
 	for i := range m.Frames {
 		p.row = append(p.row, p.frame(&m.Frames[i]))

@@ -54,6 +54,14 @@ func TestEventsSum(t *testing.T) {
 	expect.Equal(t, b.p.Check(), nil)
 }
 
+// A recording of events only lasts until the last one.
+func TestDurationOfEvents(t *testing.T) {
+	p := NewProcess(1, "p")
+	p.Take(event(wire.EventLock, 1, 1e9, 0, "", ""))
+	q := Build(&Info{Start: time.Unix(1, 0), Events: []export.Event{export.EventLock}}, []*Process{p}, nil)
+	expect.Equal(t, q.Duration, 4*time.Second)
+}
+
 // A runtime that does not report waits has a note instead of a number of waits.
 func TestUnseenWaits(t *testing.T) {
 	for runtime, unseen := range map[string]bool{".NET 8.0.6": true, ".NET 9.0.5": false,

@@ -96,7 +96,7 @@ type Process struct {
 	waits       []oneWait // the longest
 	unlisted    int64     // waits that are not in waits
 	notes       []string
-	first, last int64 // unix nanoseconds of the samples
+	first, last int64 // unix nanoseconds of the first sample, and of the last sample or event
 	farewell    string
 	ended       error // how the stream ended; nil while it is open and after a farewell
 }
