@@ -3,6 +3,7 @@ package export
 import (
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
 
 	"github.com/google/pprof/profile"
@@ -47,6 +48,13 @@ func (p *Profile) spanParts() map[int32][]spanPart {
 	return parts
 }
 
+// timesOf returns a part of the hits of a time.
+func timesOf(nanos, part, hits int64) int64 {
+	high, low := bits.Mul64(uint64(nanos), uint64(min(part, hits)))
+	n, _ := bits.Div64(high, low, uint64(hits))
+	return int64(n)
+}
+
 // split divides the sample of each stack: one sample for each Activity, with its ids as labels, and
 // one for the rest, without them. Samples without values are dropped.
 func (w *pprofWriter) split() {
@@ -58,7 +66,7 @@ func (w *pprofWriter) split() {
 			share := map[int]int64{valueSamples: part.count, valueWall: part.wall,
 				valueCPUSamples: part.cpuHits}
 			if hits > 0 {
-				share[valueCPU] = cpu*(seen+part.cpuHits)/hits - cpu*seen/hits
+				share[valueCPU] = timesOf(cpu, seen+part.cpuHits, hits) - timesOf(cpu, seen, hits)
 				seen += part.cpuHits
 			}
 			ps := &profile.Sample{Location: rest.Location, NumLabel: rest.NumLabel,

@@ -69,7 +69,7 @@ func (p *Profile) convoy() string {
 	bySite := map[string][]Wait{}
 	for _, w := range p.Waits {
 		if s := &p.Stacks[w.Stack]; s.Event == EventLock {
-			site := p.waitSite(s)
+			site := p.processOf(s) + "\x00" + p.waitSite(s) // processes share no lock
 			bySite[site] = append(bySite[site], w)
 		}
 	}
@@ -82,7 +82,18 @@ func (p *Profile) convoy() string {
 	if p.Duration <= 0 || longest.Seconds() < convoyShare*p.Duration.Seconds() {
 		return ""
 	}
+	_, site, _ = strings.Cut(site, "\x00")
 	return fmt.Sprintf("lock convoy in %s: for %s at least %d threads waited for its lock at one time, up to %d", site, shortTime(longest), convoyThreads, most)
+}
+
+// processOf returns the name of a stack's process: of several processes, each has a root frame. It returns ""
+// if there is only one.
+func (p *Profile) processOf(s *Stack) string {
+	if root := frameAt(p, s, len(s.Frames)-1); root != nil && root.ModuleIndex < 0 && root.Addr == 0 &&
+		root.Class == ClassNative && strings.HasPrefix(root.Name, "process ") {
+		return root.Name
+	}
+	return ""
 }
 
 // crowd returns how many of the waits overlapped at most, and how long at least convoyThreads did.

@@ -2,6 +2,7 @@ package export
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,15 @@ func TestFindings(t *testing.T) {
 			event(p, EventLock, take, 0, time.Second, 4)
 			event(p, EventLock, take, 500*time.Millisecond, time.Second, 1)
 		}, "lock convoy in App.Take: for 1.00 s at least 3 threads waited for its lock at one time, up to 5"},
+		{"of two processes", func(p *Profile) {
+			for i := range int32(2) {
+				p.Frames = append(p.Frames, Frame{Name: fmt.Sprintf("process app (%d)", i), ModuleIndex: -1,
+					Class: ClassNative})
+				event(p, EventLock, take, 0, time.Second, 2)
+				last := &p.Stacks[len(p.Stacks)-1]
+				last.Frames = append(last.Frames, int32(len(p.Frames)-1))
+			}
+		}, ""},
 		{"two that wait", func(p *Profile) { event(p, EventLock, take, 0, 9*time.Second, 2) }, ""},
 		{"one after another", func(p *Profile) {
 			for i := range 9 {

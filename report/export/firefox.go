@@ -19,7 +19,7 @@ const firefoxVersion = 62
 // firefoxColors are the colors of the classes. The first category has to be grey, and a class is
 // the category after it.
 var firefoxColors = [numClasses]string{"green", "lightblue", "purple", "yellow", "red",
-	"darkgrey", "orange", "magenta"}
+	"darkgrey", "orange", "magenta", "grey", "blue"}
 
 type firefoxWriter struct {
 	p         *Profile

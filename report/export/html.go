@@ -111,6 +111,9 @@ func (d *pageData) addStacks(p *Profile, v *view, ends []int32) {
 
 // addCalls adds the calls of a stack.
 func (d *pageData) addCalls(p *Profile, s *Stack, v *view, pa *path) {
+	if v.short { // its symbols are not those of the frames
+		return
+	}
 	n := pa.values[metrics[p.defaultMetric()].count]
 	root := 0 // where the outermost frame is
 	if _, missing := unmarkedGap(p, s); missing {

@@ -190,7 +190,7 @@ func (w *otlpWriter) samples(i, at int, value int64) []otlp.Sample {
 		v := sample.Wall
 		if at == valueCPU {
 			if v = 0; sample.CPU && share > 0 {
-				v = value*(count+1)/share - value*count/share
+				v = timesOf(value, count+1, share) - timesOf(value, count, share)
 				count++
 			}
 		}

@@ -18,6 +18,10 @@ func (v *view) rows(p *Profile, s *Stack, out []int32) []int32 {
 	last := "" // role of the run before
 	for i := len(s.Frames) - 1; i >= 0; {
 		f := &p.Frames[s.Frames[i]]
+		if v.short && f.Class == ClassResumer && !f.Doubtful {
+			i--
+			continue
+		}
 		if n := v.asyncStart(p, s, i); n > 0 {
 			i -= n
 			continue

@@ -3,6 +3,7 @@ package export
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,16 +37,39 @@ func (p *Profile) Select(s Selection) (*Profile, error) {
 	q.Stats = Stats{Clock: p.Stats.Clock, Notes: p.Stats.Notes, ExitNote: p.Stats.ExitNote, Way: p.Stats.Way,
 		WayWhy: p.Stats.WayWhy, Events: p.Stats.Events}
 	q.Stacks = append([]Stack(nil), p.Stacks...)
+	q.Stats.Untimed, q.Stats.Unlisted = p.Stats.Untimed, p.Stats.Unlisted
 	if s.Since != 0 || s.Until != 0 {
 		if len(p.Samples) == 0 {
 			return nil, &NoTimesError{}
 		}
 		q.window(p, s.Since, s.Until)
+		q.Stats.Notes = append(slices.Clone(p.Stats.Notes), p.untimedNotes()...)
+		q.Stats.Events = slices.DeleteFunc(slices.Clone(p.Stats.Events), untimed)
 	}
 	q.filter(s)
 	q.recount()
 	q.Stats.Selection = s.String()
 	return &q, nil
+}
+
+// untimed reports whether events of a kind have no times.
+func untimed(e EventStats) bool { return e.Event == EventAllocation || e.Event == EventOther }
+
+// untimedNotes say what a part of the time lacks, because its time is unknown.
+func (p *Profile) untimedNotes() (notes []string) {
+	add := func(n int64, what string) {
+		if n > 0 {
+			notes = append(notes, "not in this part of the time: "+plural(n, what)+" whose times are unknown")
+		}
+	}
+	add(p.Stats.Untimed, "sample")
+	add(p.Stats.Unlisted, "shorter wait")
+	for _, e := range p.Stats.Events {
+		if untimed(e) {
+			add(e.Count, e.Event.String())
+		}
+	}
+	return notes
 }
 
 // String describes the selection.

@@ -12,7 +12,7 @@ import (
 )
 
 // classMarks precede names, so that classes can be distinguished without colors.
-var classMarks = [numClasses]string{"M", "n", "r", "s", "!", "t", "k", "-"}
+var classMarks = [numClasses]string{"M", "n", "r", "s", "!", "t", "k", "-", "c", "a"}
 
 // Shape of the tree.
 const (
