@@ -124,6 +124,35 @@ func TestBuildIDMustFit(t *testing.T) {
 	expect.True(t, !ok, "a name from no file")
 }
 
+// A program unloads a library without a build ID, and loads another one from the same path.
+func TestReplacedImage(t *testing.T) {
+	dir, _ := build(t)
+	path := filepath.Join(dir, "prog")
+	main := truth(t, path)["main"].Value
+	first := must.Get(elf.Open(path))(t)
+	data := must.Get(os.ReadFile(path))(t)
+	for _, s := range first.Segments() {
+		if s.Executable() {
+			data[s.Off] ^= 1
+		}
+	}
+	other := must.Get(elf.New(data, path))(t)
+	for _, c := range []struct {
+		id     string
+		second *elf.File
+		want   string
+	}{{"", first, "main"}, {"", other, ""}, {"abcdef0123456789", other, "main"}} {
+		r := NewResolver()
+		r.Keep(path, c.id, first)
+		name, _ := r.Name(path, c.id, main)
+		expect.Equal(t, name, "main", "before the second image")
+		r.Keep(path, c.id, c.second)
+		r.Keep(path, c.id, first)
+		name, _ = r.Name(path, c.id, main)
+		expect.Equal(t, name, c.want, "build ID %q", c.id)
+	}
+}
+
 func TestVDSO(t *testing.T) {
 	start, _, ok := ownMapping("[vdso]")
 	if !ok {

@@ -2,8 +2,10 @@ package symbol
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -51,14 +53,29 @@ func NewResolver() *Resolver {
 }
 
 // Keep stores an image that a process runs, in case its path stops leading to that file. The first one for a
-// path and build id is kept.
+// path and build ID is kept. Without a build ID, a file that replaced the first one cannot be distinguished
+// from it. Then neither gives names.
 func (r *Resolver) Keep(path, buildID string, f *elf.File) {
 	key := path + "\x00" + buildID
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.kept[key] == nil {
+	old, again := r.kept[key]
+	switch {
+	case !again:
 		r.kept[key] = f
+	case buildID == "" && old != nil && !sameCode(old, f):
+		r.kept[key] = nil
+		delete(r.images, key)
 	}
+}
+
+// sameCode reports whether two images have the same executable segments.
+func sameCode(a, b *elf.File) bool {
+	return slices.EqualFunc(a.Segments(), b.Segments(), func(s, t elf.Segment) bool {
+		x, _ := a.BytesAt(s.Vaddr, int(s.Filesz))
+		y, _ := b.BytesAt(t.Vaddr, int(t.Filesz))
+		return s == t && (!s.Executable() || bytes.Equal(x, y))
+	})
 }
 
 // Name returns the readable name of the symbol that covers addr, an address of the image itself, or for
@@ -174,9 +191,9 @@ func (r *Resolver) load(im *image, path, buildID string) {
 // open returns the stored image, or reads the one at path.
 func (r *Resolver) open(path, buildID string) *elf.File {
 	r.mu.Lock()
-	f := r.kept[path+"\x00"+buildID]
+	f, kept := r.kept[path+"\x00"+buildID]
 	r.mu.Unlock()
-	if f != nil {
+	if kept {
 		return f
 	}
 	return open(path, buildID)
