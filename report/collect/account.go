@@ -166,16 +166,23 @@ func (a *account) threads() {
 			few.add(set)
 		}
 	}
+	cause := wire.CauseShort
+	if fewNanos < fewSamples*a.period { // together worth few samples
+		cause = wire.CauseRate
+	}
 	if a.p.clock != nil {
 		others, left := a.others()
-		if a.p.clock.Cause == wire.CauseNone {
-			few.add(&others)
-			fewNanos += left
-		} else {
+		switch {
+		case a.p.clock.Cause != wire.CauseNone:
 			a.rest(&others, left)
+		case left > 0:
+			few.add(&others)
+			fewNanos, cause = fewNanos+left, wire.CauseShort
+		default:
+			few.add(&others)
 		}
 	}
-	a.scale(&few, fewNanos, wire.CauseShort)
+	a.scale(&few, fewNanos, cause)
 }
 
 // lacking returns why a watched thread with this time has too few samples. The mean period of all samples may

@@ -31,11 +31,11 @@ func (e *Engine) account(t *threads.Task, ended bool) {
 	if e.Config.NoCPU || t.Accounted {
 		return
 	}
-	t.Accounted = true
 	e.leaveStarted(t.TID)
 	if ended && t.Uncounted() && !e.alive() {
 		e.ShareRest(e.ranSince - min(e.accounted, e.ranSince))
 	}
+	t.Accounted = true
 	spent := t.SpentToEnd()
 	if spent == 0 {
 		return

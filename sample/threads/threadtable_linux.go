@@ -298,8 +298,8 @@ func (r *Table) LeaveOrder() []*Task {
 }
 
 // ShareRest gives the threads of a process that has ended what it used after their counters were last read.
-// all is the time of the process without that of threads that ended before. Each thread that is Uncounted
-// gets a share like that of its last use. Further calls change nothing.
+// all is the time of the process without that of the threads whose time has been sent. Each other thread that
+// is Uncounted gets a share like that of its last use. Further calls change nothing.
 func (t *Table) ShareRest(all uint64) {
 	if t.shared {
 		return
@@ -307,12 +307,15 @@ func (t *Table) ShareRest(all uint64) {
 	t.shared = true
 	var known, recent uint64
 	for _, k := range t.Tasks {
+		if k.Accounted {
+			continue
+		}
 		if known += k.SpentToEnd(); k.Uncounted() {
 			recent += k.recent
 		}
 	}
 	for _, k := range t.Tasks {
-		if all > known && k.Uncounted() && k.recent > 0 {
+		if all > known && !k.Accounted && k.Uncounted() && k.recent > 0 {
 			k.unread = uint64(float64(all-known) * float64(k.recent) / float64(recent))
 		}
 	}

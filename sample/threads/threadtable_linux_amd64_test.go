@@ -292,15 +292,15 @@ func TestShareRest(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		all  uint64
-		want [4]uint64 // with a timer, between stretches, with an event, without a clock
+		want [5]uint64 // with a timer, between stretches, with an event, without a clock, already sent
 	}{
-		{"a rest", 480, [4]uint64{160, 120, 100, 100}},
-		{"none", 400, [4]uint64{100, 100, 100, 100}},
-		{"the clock was read before the threads", 390, [4]uint64{100, 100, 100, 100}},
+		{"a rest", 480, [5]uint64{160, 120, 100, 100, 100}},
+		{"none", 400, [5]uint64{100, 100, 100, 100, 100}},
+		{"the clock was read before the threads", 390, [5]uint64{100, 100, 100, 100, 100}},
 	} {
 		table := Table{Tasks: map[uint32]*Task{1: {Timed: true}, 2: {Stretched: true},
-			3: {Event: noCount{}}, 4: {}}}
-		for tid, recent := range map[uint32]uint64{1: 60, 2: 20, 3: 50, 4: 50} {
+			3: {Event: noCount{}}, 4: {}, 5: {Timed: true, Accounted: true}}}
+		for tid, recent := range map[uint32]uint64{1: 60, 2: 20, 3: 50, 4: 50, 5: 70} {
 			table.Tasks[tid].Read(Counters{Cpu: 100 - recent})
 			table.Tasks[tid].Read(Counters{Cpu: 100})
 		}
