@@ -26,6 +26,7 @@ type Process struct {
 	*collect.Process
 
 	connected time.Time
+	began     int64                // when it connected, unix nanoseconds, by the clock of that time
 	Gone      chan struct{}        // closed when the stream has ended
 	Begin     func(at time.Time)   // called with each possible begin; the earliest counts
 	Timed     time.Duration        // length of the recording, from the first sample; 0 = not limited so
@@ -43,7 +44,8 @@ type Process struct {
 }
 
 func New(pid int, name string) *Process {
-	return &Process{Process: collect.NewProcess(pid, name), connected: time.Now(),
+	now := time.Now()
+	return &Process{Process: collect.NewProcess(pid, name), connected: now, began: now.UnixNano(),
 		Gone: make(chan struct{}), Begin: func(time.Time) {}}
 }
 
@@ -194,7 +196,7 @@ func (p *Process) moment(unixNano int64) time.Time {
 // samples are as far apart as by the monotonic clock. The result is 0 below a second: the two clocks are not
 // read at the same moment.
 func (p *Process) clockSet(now time.Time) time.Duration {
-	wall := time.Duration(now.UnixNano() - p.connected.UnixNano())
+	wall := time.Duration(now.UnixNano() - p.began)
 	if set := wall - now.Sub(p.connected); set.Abs() >= time.Second {
 		return set
 	}
