@@ -137,12 +137,16 @@ func lastBreak(s string, n int) int {
 	return best
 }
 
-// WriteSummary writes the figures of a recording: samples, findings, the share of complete stacks,
-// incomplete stacks by reason, CPU time, events, how long the runtime was suspended, and notes.
+// WriteSummary writes the figures of a recording: how its command ended, samples, findings, the share of
+// complete stacks, incomplete stacks by reason, CPU time, events, how long the runtime was suspended, and
+// notes.
 func WriteSummary(w io.Writer, p *Profile, opt TextOptions) error {
 	s := &summary{opt: opt.filled(), room: math.MaxInt}
 	if opt.Width > 0 {
 		s.room = s.opt.Width - labelWidth
+	}
+	if p.Stats.ExitNote != "" {
+		s.line("command", "", clean(p.Stats.ExitNote))
 	}
 	s.line("samples", "", recorded(p))
 	for _, f := range p.findings() {
@@ -176,9 +180,6 @@ func WriteSummary(w io.Writer, p *Profile, opt TextOptions) error {
 	}
 	for _, n := range p.Stats.Notes {
 		s.line("note", "", clean(n))
-	}
-	if p.Stats.ExitNote != "" {
-		s.line("command", "", clean(p.Stats.ExitNote))
 	}
 	_, err := io.WriteString(w, s.text.String())
 	return err
