@@ -69,11 +69,13 @@ func (p *period) hit(time uint64) (counts, renew bool) {
 const fewOnGrid = 8
 
 // onGrid reports whether a hit at a multiple of the first period counts. The first hit counts, and then the
-// first hit after each whole period.
+// hit that is nearest to the end of each whole period. If it was the first hit after that end, the hits would
+// be late by half a first period on average. A thread that runs for a few periods would have too few hits
+// then, and too few of them would be at the end of its work.
 func (p *period) onGrid() bool {
-	ran := p.early * p.grid // since the first hit
+	ran := p.early*p.grid + p.grid/2 // since the first hit
 	p.early++
-	return ran == 0 || ran/p.whole != (ran-p.grid)/p.whole
+	return p.early == 1 || ran/p.whole != (ran-p.grid)/p.whole
 }
 
 // gridHits returns how many hits onGrid accepts up to a count, if the kernel drops none.
@@ -81,7 +83,7 @@ func (p *period) gridHits(counted uint64) uint64 {
 	if counted < p.grid {
 		return 0
 	}
-	return 1 + (counted/p.grid-1)*p.grid/p.whole
+	return 1 + ((counted/p.grid-1)*p.grid+p.grid/2)/p.whole
 }
 
 // next draws the next period. Each change of the period drops the time since the last hit. So next adds the
