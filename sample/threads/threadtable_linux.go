@@ -299,7 +299,8 @@ func (r *Table) LeaveOrder() []*Task {
 
 // ShareRest gives the threads of a process that has ended what it used after their counters were last read.
 // all is the time of the process without that of the threads whose time has been sent. Each other thread that
-// is Uncounted gets a share like that of its last use. Further calls change nothing.
+// is Uncounted gets a share like that of its last use, up to twice that use: the end of the process may need
+// more than all threads before it. Further calls change nothing.
 func (t *Table) ShareRest(all uint64) {
 	if t.shared {
 		return
@@ -316,7 +317,7 @@ func (t *Table) ShareRest(all uint64) {
 	}
 	for _, k := range t.Tasks {
 		if all > known && !k.Accounted && k.Uncounted() && k.recent > 0 {
-			k.unread = uint64(float64(all-known) * float64(k.recent) / float64(recent))
+			k.unread = min(uint64(float64(all-known)*float64(k.recent)/float64(recent)), 2*k.recent)
 		}
 	}
 }

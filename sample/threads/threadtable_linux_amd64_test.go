@@ -295,6 +295,7 @@ func TestShareRest(t *testing.T) {
 		want [5]uint64 // with a timer, between stretches, with an event, without a clock, already sent
 	}{
 		{"a rest", 480, [5]uint64{160, 120, 100, 100, 100}},
+		{"the end of the process", 1000, [5]uint64{220, 140, 100, 100, 100}},
 		{"none", 400, [5]uint64{100, 100, 100, 100, 100}},
 		{"the clock was read before the threads", 390, [5]uint64{100, 100, 100, 100, 100}},
 	} {
