@@ -27,7 +27,8 @@ func Map(path string, most int64) ([]byte, error) {
 // place identifies a file for as long as it is mapped: its inode is not used again.
 type place struct{ device, inode, size uint64 }
 
-// shared are the mappings of MapShared that are in use, and the address ranges of the last ones that were.
+// shared has the mappings of MapShared that are in use, and the address ranges of the last ones that have
+// ended.
 var shared = struct {
 	sync.Mutex
 	of       map[place]weak.Pointer[Mapping]

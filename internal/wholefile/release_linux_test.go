@@ -5,9 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
@@ -21,17 +19,17 @@ func TestRelease(t *testing.T) {
 	path := filepath.Join(dir, "kept")
 	must.Do(t, os.WriteFile(path, []byte("kept"), 0o600))
 	kept := must.Get(MapShared(path, 100))(t)
-	before := mappings(t, "\n")
+	before := must.Mappings(t, "\n")
 	for i := range files {
 		must.Get(MapShared(path, 100))(t)
 		gone(t, filepath.Join(dir, fmt.Sprint(i)))
 	}
-	awaitRelease(t, dir, 1)
+	must.Unmap(t, dir, 1)
 	late := gone(t, filepath.Join(dir, "late"))
-	awaitRelease(t, dir, 1)
+	must.Unmap(t, dir, 1)
 	expect.Equal(t, string(late), "\x00\x00\x00\x00", "bytes of a file that is not mapped any more")
 	expect.Equal(t, string(kept.Data), "kept")
-	more := mappings(t, "\n") - before
+	more := must.Mappings(t, "\n") - before
 	expect.True(t, more <= maxReleased+100, "%d mappings more than before", more)
 	shared.Lock()
 	places, zeros := len(shared.of), len(shared.released)
@@ -47,20 +45,4 @@ func gone(t *testing.T, path string) []byte {
 	m := must.Get(MapShared(path, 100))(t)
 	must.Do(t, os.Remove(path))
 	return m.Data
-}
-
-// awaitRelease waits until n files of a folder are mapped. The mappings end in the background.
-func awaitRelease(t *testing.T, dir string, n int) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); mappings(t, dir) > n && time.Now().Before(end); {
-		runtime.GC()
-		time.Sleep(time.Millisecond)
-	}
-	must.Equal(t, mappings(t, dir), n, "mapped files")
-}
-
-// mappings counts the mappings of this process whose line contains text.
-func mappings(t *testing.T, text string) int {
-	t.Helper()
-	return strings.Count(string(must.Get(os.ReadFile("/proc/self/maps"))(t)), text)
 }

@@ -35,8 +35,8 @@ func init() {
 	os.Exit(0)
 }
 
-// A thread in uninterruptible sleep cannot be stopped. It is not traced while other threads are read:
-// otherwise it would stop when it wakes up, until they all have been read.
+// A thread in uninterruptible sleep cannot be stopped. It must not be traced while other threads are read. A
+// traced thread would stop when it wakes up, and would go on only after all others have been read.
 func TestAsleepIsNotTraced(t *testing.T) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), waitsForChild+"=1")

@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 
@@ -24,11 +23,7 @@ func TestImagesAreReleased(t *testing.T) {
 	for i := range processes {
 		visit(t, filepath.Join(dir, fmt.Sprint(i)), program)
 	}
-	for end := time.Now().Add(time.Minute); mappings(t, dir) > 0 && time.Now().Before(end); {
-		runtime.GC() // the mappings end in the background
-		time.Sleep(time.Millisecond)
-	}
-	expect.Equal(t, mappings(t, dir), 0, "images of ended processes that are mapped")
+	must.Unmap(t, dir, 0)
 }
 
 // visit reads the images of a process that runs its own copy of a program.
@@ -60,12 +55,6 @@ func visit(t *testing.T, path string, program []byte) {
 	runtime.GC()
 	image := OpenImage(pid, path, "")
 	must.True(t, image != nil && image.BuildID() == table.At(0).BuildID, "%s: another image", path)
-	expect.Equal(t, mappings(t, path), 1, "mappings of an image in use")
+	expect.Equal(t, must.Mappings(t, path), 1, "mappings of an image in use")
 	runtime.KeepAlive(l)
-}
-
-// mappings counts the mappings of this process whose line contains text.
-func mappings(t *testing.T, text string) int {
-	t.Helper()
-	return strings.Count(string(must.Get(os.ReadFile("/proc/self/maps"))(t)), text)
 }

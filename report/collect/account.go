@@ -172,14 +172,10 @@ func (a *account) threads() {
 	}
 	if a.p.clock != nil {
 		others, left := a.others()
-		switch {
-		case a.p.clock.Cause != wire.CauseNone:
+		if a.p.clock.Cause != wire.CauseNone {
 			a.rest(&others, left)
-		case left > 0:
-			few.add(&others)
+		} else if few.add(&others); left > 0 {
 			fewNanos, cause = fewNanos+left, wire.CauseShort
-		default:
-			few.add(&others)
 		}
 	}
 	a.scale(&few, fewNanos, cause)

@@ -90,8 +90,8 @@ type Result struct {
 // Differs reports whether there is a difference beyond noise.
 func (r *Result) Differs() bool { return len(r.Rows) > 0 && r.Rows[0].Significant }
 
-// Compare compares two profiles by the self times of their functions.
-// It fails if they have different metrics.
+// Compare compares two profiles by the self times of their functions. Profiles with different metrics are an
+// error.
 func Compare(a, b *export.Profile) (*Result, error) {
 	if one, other := export.Metric(a), export.Metric(b); one != other {
 		return nil, fmt.Errorf("the first recording has the metric %s and the second one %s: choose one with --metric",

@@ -86,8 +86,8 @@ func (p *Profile) convoy() string {
 	return fmt.Sprintf("lock convoy in %s: for %s at least %d threads waited for its lock at one time, up to %d", site, shortTime(longest), convoyThreads, most)
 }
 
-// processOf returns the name of a stack's process: of several processes, each has a root frame. It returns ""
-// if there is only one.
+// processOf returns the name of a stack's process, from its root frame. It returns "" if the profile has one
+// process only: its stacks have no such frame.
 func (p *Profile) processOf(s *Stack) string {
 	if root := frameAt(p, s, len(s.Frames)-1); root != nil && root.ModuleIndex < 0 && root.Addr == 0 &&
 		root.Class == ClassNative && strings.HasPrefix(root.Name, "process ") {

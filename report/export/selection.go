@@ -55,7 +55,7 @@ func (p *Profile) Select(s Selection) (*Profile, error) {
 // untimed reports whether events of a kind have no times.
 func untimed(e EventStats) bool { return e.Event == EventAllocation || e.Event == EventOther }
 
-// untimedNotes say what a part of the time lacks, because its time is unknown.
+// untimedNotes say what is missing in a part of the recording, because its time is unknown.
 func (p *Profile) untimedNotes() (notes []string) {
 	add := func(n int64, what string) {
 		if n > 0 {

@@ -115,6 +115,9 @@ func TestSummaryWithoutSamples(t *testing.T) {
 	if got := b.String(); !strings.Contains(got, "the profiler did not load") || strings.Contains(got, "%") {
 		t.Errorf("got:\n%s", got)
 	}
+	b.Reset()
+	must.Do(t, WriteSummary(&b, &Profile{Stats: Stats{ExitNote: "it was killed"}}, TextOptions{}))
+	expect.True(t, strings.HasPrefix(b.String(), "command"), "the command is not first:\n%s", b.String())
 	const why = "no samples: it used 3ms of CPU time"
 	for _, f := range []string{"text", "html", "json"} {
 		format, _ := ByName(f)

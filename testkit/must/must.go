@@ -2,10 +2,13 @@
 package must
 
 import (
+	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/expect"
 )
@@ -62,4 +65,20 @@ func Run(t testing.TB, cmd *exec.Cmd) string {
 		t.Fatalf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, out)
 	}
 	return string(out)
+}
+
+// Mappings counts the mappings of this process whose line in /proc/self/maps contains text. Linux only.
+func Mappings(t testing.TB, text string) int {
+	t.Helper()
+	return strings.Count(string(Get(os.ReadFile("/proc/self/maps"))(t)), text)
+}
+
+// Unmap waits until the garbage collector has ended such mappings, except n.
+func Unmap(t testing.TB, text string, n int) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); Mappings(t, text) > n && time.Now().Before(end); {
+		runtime.GC()
+		time.Sleep(time.Millisecond)
+	}
+	Equal(t, Mappings(t, text), n, "mappings of "+text)
 }

@@ -16,7 +16,7 @@ type joined struct {
 	pid   int   // of the target
 	own   bool  // the recording's tool is this process
 	since int64 // when it begins, unix nanoseconds
-	set   int64 // how far the clock has been set since the samples' times began
+	set   int64 // nanoseconds to add to the times of samples, see clockSet
 	times *times
 
 	mu      sync.Mutex

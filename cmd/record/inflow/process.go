@@ -85,7 +85,7 @@ func (p *Process) Read(r io.Reader) {
 func (p *Process) Receive(m wire.Message) {
 	switch m := m.(type) {
 	case *wire.Hello:
-		if p.From != 0 { // a start in the future is by a clock that has been set back
+		if p.From != 0 { // if the clock has been set back, the stream began in the future
 			m.StartUnixNano = max(min(m.StartUnixNano, time.Now().UnixNano()), p.From)
 		}
 		p.mayBegin()
@@ -193,8 +193,8 @@ func (p *Process) moment(unixNano int64) time.Time {
 }
 
 // clockSet returns how far the system's clock has been set since the process connected. The times of its
-// samples are as far apart as by the monotonic clock. The result is 0 below a second: the two clocks are not
-// read at the same moment.
+// samples do not follow such a change: they add the monotonic clock to the first reading of the system's
+// clock. A result below a second is 0, because the two clocks are not read at the same moment.
 func (p *Process) clockSet(now time.Time) time.Duration {
 	wall := time.Duration(now.UnixNano() - p.began)
 	if set := wall - now.Sub(p.connected); set.Abs() >= time.Second {

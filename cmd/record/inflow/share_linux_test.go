@@ -90,8 +90,8 @@ func TestShare(t *testing.T) {
 	waitLeft(t, p, s)
 }
 
-// Samples have the times of the clock with which their recording began. If the system's clock has been set
-// since, a recording that joins gets them with the times of its own clock.
+// A recording is in progress, and then the system's clock is set. The times of its samples do not follow. A
+// recording that joins begins by the new clock, and gets the samples with times of the new clock.
 func TestShareSetClock(t *testing.T) {
 	for _, set := range []time.Duration{-time.Hour, time.Hour} {
 		p := New(os.Getpid(), "test")

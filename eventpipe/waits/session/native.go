@@ -62,11 +62,11 @@ type nativeNames struct {
 	dir      string // additional directory for Windows images, "" = none
 	mu       sync.Mutex
 	symbols  *symbol.Resolver
-	segments map[imageFile][]elf.Segment // none of a file that is not the mapped one
+	segments map[imageFile][]elf.Segment // empty if the file is not the mapped file
 	files    map[string]string           // Windows images by path and stamp, "" = not found
 }
 
-// imageFile identifies a file: that of a container may have the path of one of ours.
+// imageFile identifies a file. A file in a container may have the same path as a file outside.
 type imageFile struct {
 	path  string
 	inode uint64
@@ -78,8 +78,8 @@ func newNativeNames(dir string) *nativeNames {
 }
 
 // name returns a return address in the image's own addresses, and the function that contains the call, ""
-// if it is unknown. It never uses the nearest symbol before it. Without the image, or if its file is another
-// one than the mapped one, the address is the offset.
+// if it is unknown. It never uses the nearest symbol before it. If the image cannot be read, or the file at
+// its path is not the mapped file, the address is the offset.
 func (n *nativeNames) name(im *waits.Image, offset uint64) (at uint64, name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

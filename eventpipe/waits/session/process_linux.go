@@ -38,7 +38,7 @@ func (t *threadNames) name(tid uint64) string {
 	return strings.TrimSpace(string(b))
 }
 
-// isInode reports whether the file at path has an inode, true for inode 0.
+// isInode reports whether the file at path has the given inode. Inode 0 is unknown, so every file fits.
 func isInode(path string, inode uint64) bool {
 	var st unix.Stat_t
 	return inode == 0 || unix.Stat(path, &st) == nil && st.Ino == inode

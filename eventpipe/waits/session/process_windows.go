@@ -35,7 +35,7 @@ func (threadNames) name(tid uint64) string {
 	return windows.UTF16PtrToString(text)
 }
 
-// isInode accepts every file: inodes are those of Linux.
+// isInode accepts every file. Windows images are compared by their time stamps.
 func isInode(string, uint64) bool { return true }
 
 // snapshotTries bounds how often the list of images is requested.
