@@ -1,11 +1,15 @@
 package live
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/elfasm"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func TestParseMaps(t *testing.T) {
@@ -62,5 +66,24 @@ func TestUnreadableModule(t *testing.T) {
 	table := l.Table([]Mapping{{Start: 0x1000, End: 0x2000, Exec: true, Path: "/no/such/file.so"}})
 	if i := table.Find(0x1800); i < 0 || table.At(i).Err == nil {
 		t.Error("a module that cannot be read must keep its range and say why")
+	}
+}
+
+// TestPageSizes: a code segment is recognized by its mapping, however large the system's pages are. The
+// segments are those of .NET 10.0.9 for ARM64. A part of the file behind them is not code of the image.
+func TestPageSizes(t *testing.T) {
+	const base, off, addr, size = 0xffff00000000, 0x315180, 0x325180, 0x74edc0
+	f := must.Get(elf.New((&elfasm.File{Machine: elfasm.ARM64, Segments: []elfasm.Segment{
+		{Type: elfasm.Load, Flags: 4, FileSize: 0x315148, MemSize: 0x315148},
+		{Type: elfasm.Load, Flags: elfasm.ReadExecute, Off: off, Addr: addr, FileSize: size, MemSize: size},
+	}}).Bytes(), "x"))(t)
+	for _, page := range []uint64{4 << 10, 16 << 10, 64 << 10} {
+		m := Mapping{Start: base + addr&^(page-1), End: base + (addr+size+page-1)&^(page-1),
+			Offset: off &^ (page - 1)}
+		got, err := bias(f, &m)
+		expect.True(t, err == nil && got == base, "pages of %d bytes: bias %#x, %v", page, got, err)
+		m.Offset += m.End - m.Start
+		_, err = bias(f, &m)
+		expect.True(t, errors.Is(err, errOutside), "pages of %d bytes, behind the code: %v", page, err)
 	}
 }

@@ -179,10 +179,9 @@ func (l *Loader) read(f *elf.File, m *Mapping, bias uint64) module.Module {
 	return mod
 }
 
-// bias is the mapped address of the image minus its own: that of the
-// executable segment whose part of the file this mapping shows.
+// bias is the mapped address of the image minus its own: that of the first executable segment that this
+// mapping shows in part. A mapping begins at a page, and pages have 4 to 64 KiB: the segment may begin later.
 func bias(f *elf.File, m *Mapping) (uint64, error) {
-	const page = 4096
 	for _, s := range f.Segments() {
 		if !s.Executable() {
 			continue
@@ -190,8 +189,7 @@ func bias(f *elf.File, m *Mapping) (uint64, error) {
 		if m.Path == "[vdso]" {
 			return f.Bias(), nil
 		}
-		first := s.Off &^ (page - 1)
-		if m.Offset >= first && m.Offset < s.Off+s.Filesz {
+		if m.Offset < s.Off+s.Filesz && s.Off < m.Offset+(m.End-m.Start) {
 			return m.Start - (s.Vaddr + m.Offset - s.Off), nil
 		}
 	}
