@@ -141,6 +141,10 @@ func (e *emulator) run(w uint32, mem *memory.Window) (how flow, by int64) {
 // data executes an instruction that is not a branch.
 func (e *emulator) data(w uint32, mem *memory.Window) {
 	switch w >> 25 & 15 {
+	case 2: // SVE: addvl, addpl, rdvl, cntb, incb, and their variants, all by the size of its registers
+		if w&0xff20f000 == 0x04205000 || w&0xff20e000 == 0x0420e000 {
+			e.result(w, value64{}, w>>15&1 != 0 || w>>23&1 != 0) // only the first two can write SP
+		}
 	case 8, 9:
 		e.immediate(w)
 	case 5, 13:
@@ -227,8 +231,7 @@ func (e *emulator) registers(w uint32) {
 // vector handles vector instructions with a result in a general register.
 func (e *emulator) vector(w uint32) {
 	switch {
-	case w&0x5f20fc00 == 0x1e200000 && (w>>17&3 == 0 || w>>16&7 == 6), // fcvt*, fmov
-		w&0x5f20fc00 == 0x1e200000 && w>>17&3 == 2,
+	case w&0x5f20fc00 == 0x1e200000 && (w>>17&1 == 0 || w>>16&7 == 6), // fcvt*, fmov
 		w&0xbfe0fc00 == 0x0e003c00, w&0xbfe0fc00 == 0x0e002c00: // umov, smov
 		e.write(w, value64{})
 	}

@@ -6,6 +6,11 @@ import "github.com/seedwalk/seedwalk/context/memory"
 // loaded general registers unknown, and records the addresses of loaded vector registers.
 func (e *emulator) memory(w uint32, mem *memory.Window) {
 	switch {
+	case w&0xfe400000 == 0x68000000, w&0xff200000 == 0xd9200000, w&0xff200400 == 0xf8200400:
+		e.regs[w>>5&31] = value64{} // memory tags, and loads that authenticate, are rare
+		e.write(w, value64{})
+	case w&0xbe800000 == 0x0c800000:
+		e.structures(w)
 	case w&0x3a000000 == 0x28000000: // pairs
 		e.pair(w, mem)
 	case w&0x3b000000 == 0x39000000: // unsigned offset
@@ -22,11 +27,18 @@ func (e *emulator) memory(w uint32, mem *memory.Window) {
 }
 
 // size returns the logarithm of the number of bytes of a load or store.
-func size(w uint32) uint32 {
-	if w>>26&1 != 0 && w>>23&1 != 0 {
-		return 4
+func size(w uint32) uint32 { return max(w>>30, w>>26&1*(w>>23&1)*4) }
+
+// structures updates the base register of LD1 to ST4 (structures of vector registers), post-indexed.
+func (e *emulator) structures(w uint32) {
+	bytes := [16]uint32{0: 4, 2: 4, 4: 3, 6: 3, 7: 1, 8: 2, 10: 2}[w>>12&15] * 8 << (w >> 30 & 1)
+	if w>>24&1 != 0 { // one element of each register, or copies of it
+		bytes = (w>>12&2 | w>>21&1 + 1) << [4]uint32{0, 1, 2 + w>>10&1, w >> 10 & 3}[w>>14&3]
 	}
-	return w >> 30
+	b := &e.regs[w>>5&31]
+	if *b = add(*b, uint64(bytes), false); w>>16&31 != 31 { // by a register
+		*b = value64{}
+	}
 }
 
 // pair executes ldp and stp in all sizes.
