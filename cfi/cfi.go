@@ -4,7 +4,7 @@
 // Sources: DWARF 5 sections 6.4 (call frame information), 2.5 and 7.7.1 (expressions) and 7.24 (encoding);
 // Linux Standard Base Core 5.0, chapter 10.6 "Exception Frames" (.eh_frame, .eh_frame_hdr) and 10.5 (pointer
 // encodings); System V psABI for x86-64, release 1.0 (register numbers, figure 3.36); "DWARF for the Arm
-// 64-bit Architecture", 2023Q3 (register numbers, RA_SIGN_STATE).
+// 64-bit Architecture", 2025Q4 (register numbers, RA_SIGN_STATE).
 //
 // Glossary. CIE: common information entry, the shared part of many functions. FDE: frame description entry,
 // the program of one function. Row: the rules that hold at one pc. CFA: canonical frame address, the stack
@@ -18,8 +18,7 @@
 // less time. CommonRow serves return addresses of x86-64: its row is a few words and takes less than half of
 // the time. Tests compare the paths row by row.
 //
-// Known gaps: sections of 4 GiB and more; big-endian and 32-bit targets; SVE registers and the PAuth_LR
-// set_ra_state opcode (Unsupported).
+// Known gaps: sections of 4 GiB and more; big-endian and 32-bit targets; SVE registers.
 package cfi
 
 import "github.com/seedwalk/seedwalk/context"

@@ -82,11 +82,13 @@ func (m *Machine) instruction(p *program, row *Row) Reason {
 		// On other architectures the opcode has another meaning (SPARC: register windows).
 		row.RASign = !row.RASign
 		return None
-	case DW_CFA_AARCH64_set_ra_state: // of PAuth_LR, which is not supported
-		if p.arch == context.ArchARM64 {
-			return Unsupported
+	case DW_CFA_AARCH64_set_ra_state:
+		if p.arch != context.ArchARM64 {
+			return BadOpcode
 		}
-		return BadOpcode
+		row.RASign = p.r.ULEB() != 0
+		p.r.SLEB() // the distance to the instruction that signs
+		return None
 	case DW_CFA_GNU_args_size: // bytes that a landing pad removes from the stack; restores no register
 		p.r.ULEB()
 		return None

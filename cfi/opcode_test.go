@@ -207,7 +207,8 @@ func TestOpcodeErrors(t *testing.T) {
 		{"0x2d on x86-64", context.ArchAMD64, []byte{0x2d}, BadOpcode},
 		{"0x2c on x86-64", context.ArchAMD64, []byte{0x2c}, BadOpcode},
 		{"set_ra_state on x86-64", context.ArchAMD64, []byte{0x2b, 0, 0}, BadOpcode},
-		{"set_ra_state on AArch64", context.ArchARM64, []byte{0x2b, 0, 0}, Unsupported},
+		{"set_ra_state on AArch64", context.ArchARM64, []byte{0x2b, 0, 0}, None},
+		{"set_ra_state without its distance", context.ArchARM64, []byte{0x2b, 0}, Truncated},
 		{"restore_state without remember", context.ArchAMD64, []byte{DW_CFA_restore_state}, BadOpcode},
 		{"remember at the limit", context.ArchAMD64, full, None},
 		{"remember bomb", context.ArchAMD64, bomb, TooDeep},
@@ -329,5 +330,19 @@ func TestMachineKeepsNothing(t *testing.T) {
 		if pc == 0x2000 {
 			used.Row(other, fnLo, &row)
 		}
+	}
+}
+
+// TestSetRAState: the opcode has a state and a distance, as LLVM writes them.
+func TestSetRAState(t *testing.T) {
+	tab := table(t, context.ArchARM64, ehFrame(0x2b, 1, 0, // signed with SP
+		DW_CFA_advance_loc|4, 0x2b, 0, 0x7c, // not signed; the distance is -4
+		DW_CFA_advance_loc|4, 0x2b, 2, 0x80, 1, // signed with SP and PC
+		DW_CFA_advance_loc|4, 0x2d))
+	var m Machine
+	var row Row
+	for i, want := range []bool{true, false, true, false} {
+		why := m.Row(tab, fnLo+4*uint64(i), &row)
+		expect.True(t, why == None && row.RASign == want, "row %d: %v, signed %v", i, why, row.RASign)
 	}
 }

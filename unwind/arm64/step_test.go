@@ -67,7 +67,8 @@ var cfiEffects = []struct {
 	{name: "unreadable", program: []byte{0x0e, 0x80, 0x80, 4, 0x9e, 1},
 		kind: RuleSlots, stop: unwind.Unreadable},
 	{name: "malformed", program: []byte{0x3f}, kind: RuleBad, stop: unwind.BadInfo},
-	{name: "set_ra_state", program: []byte{0x2b, 1, 1}, kind: RuleUnsupported, stop: unwind.Unsupported},
+	{name: "set_ra_state", program: []byte{0x2b, 2, 0x7c}, kind: RuleSlots, pc: codeCall, sp: sp0,
+		prepare: func(s *stack, r *Registers) { r.X[30] |= 0x57 << 48 }},
 }
 
 func TestStepCFI(t *testing.T) {
