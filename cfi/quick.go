@@ -12,6 +12,7 @@ const maxQuickAlign = 1 << 32
 // Machine.Rows does not use quick, so that tests can compare the two.
 func (p *program) quick(row *Row) (n int) {
 	code, loc, at, used := p.r.Rest(), p.loc, 0, row.Used[0]
+	code = code[:min(len(code), MaxInstructions)]
 	saves := columnsBelow64[p.arch&3]
 loop:
 	for ; at+1 < len(code); n++ {

@@ -119,3 +119,12 @@ func TestQuick(t *testing.T) {
 	}
 	expect.True(t, ran >= 4000, "only %d rows without a fault", ran)
 }
+
+// TestQuickIsBounded: the limit on instructions also stops a program of the most common ones.
+func TestQuickIsBounded(t *testing.T) {
+	tab := table(t, context.ArchAMD64, ehFrame(make([]byte, 16*MaxInstructions)...))
+	var m Machine
+	var row Row
+	why := m.Row(tab, fnLo, &row)
+	expect.True(t, why == TooManySteps && m.steps <= 2*MaxInstructions, "%v after %d steps", why, m.steps)
+}
