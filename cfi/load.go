@@ -253,6 +253,7 @@ func (l *loader) index() {
 	if !slices.IsSortedFunc(t.fdes, byStart) {
 		slices.SortStableFunc(t.fdes, byStart)
 	}
+	t.dropDiscarded()
 	for i := 1; i < len(t.fdes); i++ {
 		if t.fdes[i].lo < t.fdes[i-1].hi {
 			t.segs = flatten(t)
@@ -261,6 +262,20 @@ func (l *loader) index() {
 		}
 	}
 	t.near = newBuckets(len(t.fdes), func(i int) uint64 { return t.fdes[i].lo })
+}
+
+// dropDiscarded removes FDEs of functions that a linker has discarded (--gc-sections). In .debug_frame their
+// start becomes 0 and their size stays, so they would cover other functions. As gdb does, it removes those at
+// 0 that overlap the first FDE elsewhere (gdb/dwarf2/frame.c, dwarf2_build_frame_info).
+func (t *Table) dropDiscarded() {
+	first := slices.IndexFunc(t.fdes, func(f fde) bool { return f.lo != 0 })
+	if first <= 0 {
+		return
+	}
+	lo, n := t.fdes[first].lo, len(t.fdes)
+	t.fdes = slices.DeleteFunc(t.fdes,
+		func(f fde) bool { return f.lo == 0 && f.hi > lo && t.cies[f.cie].debug })
+	t.stats.DebugFDEs -= n - len(t.fdes)
 }
 
 // rank orders FDEs that start together: .eh_frame before .debug_frame.

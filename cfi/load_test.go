@@ -343,3 +343,20 @@ func TestNoAllocations(t *testing.T) {
 		expect.Equal(t, testing.AllocsPerRun(200, fn), 0, "%s: allocations", name)
 	}
 }
+
+// TestDiscarded: linkers leave records at 0 in .debug_frame for functions that they have discarded. They
+// cover nothing, if they overlap others.
+func TestDiscarded(t *testing.T) {
+	d := asm{debug: true}
+	cie := d.simpleCIE()
+	for _, r := range [][2]uint64{{0, 0x2000}, {0x1100, 0x100}, {0, 0x10}, {0x1400, 0x100}} {
+		d.begin()
+		d.ciePtr(cie).u64(r[0]).u64(r[1]).end()
+	}
+	tab := mustLoad(t, Sections{Arch: context.ArchAMD64, DebugFrame: d.b})
+	for pc, hi := range map[uint64]uint64{8: 0x10, 0x1080: 0, 0x1180: 0x1200, 0x1300: 0, 0x1480: 0x1500} {
+		f, _ := tab.Find(pc)
+		expect.Equal(t, f.Hi, hi, "end of the record at %#x", pc)
+	}
+	expect.Equal(t, tab.Stats().DebugFDEs, 3, "records")
+}
