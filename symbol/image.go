@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
+	"strings"
 	"sync"
 
 	"github.com/seedwalk/seedwalk/cfi"
@@ -77,13 +78,20 @@ func ranges(records func() *cfi.Table) Cover {
 func code(f, from *elf.File, out []Symbol, dyn bool) []Symbol {
 	ranges := executable(f)
 	for s := range from.Symbols(dyn) {
-		if s.Section == shnUndef || s.Section == shnAbs || s.Name == "" || s.Name[0] == '$' ||
+		if s.Section == shnUndef || s.Section == shnAbs || s.Name == "" || isMark(s.Name) ||
 			!isCode(ranges, &s) {
 			continue
 		}
 		out = append(out, Symbol{Addr: s.Value, Size: s.Size, Name: s.Name, Rank: rank(s.Bind)})
 	}
 	return out
+}
+
+// isMark reports whether a symbol only marks where code or data begin: $x, $d, $x.1 ("ELF for the Arm 64-bit
+// Architecture", "Mapping symbols"). Names in Swift begin with $, too.
+func isMark(name string) bool {
+	kind, _, _ := strings.Cut(name, ".")
+	return kind == "$x" || kind == "$d"
 }
 
 // executable returns the address ranges of an image's code, sorted and without overlaps: a damaged image may

@@ -1,6 +1,7 @@
 package symbol
 
 import (
+	"encoding/binary"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -222,4 +223,25 @@ func TestPENames(t *testing.T) {
 	}
 	name, ok := n.Name(filepath.Join(tempdir.New(t), "none.dll"), "", at)
 	expect.True(t, !ok, "a file that is not there names %q", name)
+}
+
+// TestNamesWithDollar: names in Swift begin with a $, as the marks of code and data on ARM64 do.
+func TestNamesWithDollar(t *testing.T) {
+	names, symbols := []byte{0}, make([]byte, 24)
+	for i, name := range []string{"$s4shop3getyyF", "$x", "$d.1", "$dollar"} {
+		le := binary.LittleEndian
+		symbols = le.AppendUint16(append(le.AppendUint32(symbols, uint32(len(names))), 0x12, 0), 1)
+		symbols = le.AppendUint64(le.AppendUint64(symbols, 0x40+0x10*uint64(i)), 0x10)
+		names = append(append(names, name...), 0)
+	}
+	f := elfasm.File{Machine: elfasm.ARM64,
+		Segments: []elfasm.Segment{{Type: elfasm.Load, Flags: elfasm.ReadExecute}},
+		Sections: []elfasm.Section{
+			{Name: ".symtab", Type: elfasm.SymTab, Link: 2, EntrySize: 24, Body: symbols},
+			{Name: ".strtab", Type: elfasm.StrTab, Body: names}}}
+	table := ELF(must.Get(elf.New(f.Bytes(), "swift"))(t), "", nil)
+	for i, want := range []string{"$s4shop3getyyF", "", "", "$dollar"} {
+		name, _, _ := table.Find(0x48 + 0x10*uint64(i))
+		expect.Equal(t, name, want)
+	}
 }
