@@ -6,9 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/pdbfile"
+	"github.com/seedwalk/seedwalk/testkit/peasm"
 )
 
 const pdbID = "AABBCCDDEEFF112201020304050607082A"
@@ -131,4 +133,27 @@ func TestUndecorate(t *testing.T) {
 		"?push@?$V@US@b@a@@@@QEAAXUS@b@a@@@Z", "?" + strings.Repeat("a@", 1000), strings.Repeat("?", 1<<14)} {
 		expect.Equal(t, undecorate(name), name)
 	}
+}
+
+// In an ARM64 image, a name covers its function, too.
+func TestPENamesOfARM64(t *testing.T) {
+	text := peasm.NewSection(".text", 0x1000).Zero(0x1000)
+	text.Flags = peasm.CodeFlags
+	data := peasm.NewSection(".rdata", 0x10000).Label("dll").Text("x.dll").Label("work").Text("work").Align(8)
+	data.Label("exports").U32(0, 0, 0).AtLabel("dll").U32(1, 1, 1).AtLabel("addresses", "names", "ordinals")
+	data.Label("addresses").U32(0x1100).Label("names").AtLabel("work").Label("ordinals").U16(0).Align(8)
+	data.Label("functions").U32(0x1100, 1|0x100/4<<2).U32(0x1200).AtLabel("record") // packed: 100h bytes
+	data.Label("record").U32(0x80/4|1<<21|1<<27, 0xe4e4e4e4)                        // 80h bytes
+	f := must.Get(pe.New((&peasm.File{Machine: peasm.ARM64, Sections: []*peasm.Section{text, data},
+		Dirs: map[int]peasm.Directory{peasm.Export: {Label: "exports", Size: 40},
+			peasm.Exception: {Label: "functions", Size: 16}}}).Bytes(), "x.dll"))(t)
+	table, cover := PE(f, nil), peCover(f)
+	for at, want := range map[uint64]string{0x10ff: "", 0x1100: "work", 0x11ff: "work", 0x1200: ""} {
+		name, _, _ := table.Find(at)
+		expect.Equal(t, name, want, "%#x", at)
+	}
+	start, end, ok := cover(0x1210)
+	expect.True(t, ok && start == 0x1200 && end == 0x1280, "function %#x to %#x, %v", start, end, ok)
+	_, _, ok = cover(0x1280)
+	expect.True(t, !ok, "a function behind all others")
 }

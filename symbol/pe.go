@@ -10,6 +10,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
+	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/symbol/pdb"
 )
 
@@ -58,8 +59,18 @@ func pdbNames(db *pdb.File) (out []Symbol) {
 	return out
 }
 
-// peCover finds the whole function that contains an RVA, with its chained entries.
+// peCover finds the function that contains an RVA: on x64 with its chained entries, on ARM64 without other
+// fragments.
 func peCover(f *pe.File) Cover {
+	if f.ARM64().Len() != 0 {
+		return func(addr uint64) (start, end uint64, ok bool) {
+			var codes pearm64.Buffer
+			var info pearm64.Info
+			begin, found, fault := f.ARM64().Find(uint32(addr), &codes, &info)
+			return uint64(begin), uint64(begin) + uint64(info.Length),
+				found && fault.OK() && addr == uint64(uint32(addr))
+		}
+	}
 	return func(addr uint64) (start, end uint64, ok bool) {
 		if addr != uint64(uint32(addr)) {
 			return 0, 0, false
