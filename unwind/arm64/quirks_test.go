@@ -4,8 +4,11 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/testkit/elfasm"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -80,5 +83,37 @@ func TestPopped(t *testing.T) {
 				regs.X[19] == c.x19 && regs.Known>>19&1 != 0,
 				"%v: pc %#x, sp %#x, x19 %#x", stop, regs.PC, regs.Sp, regs.X[19])
 		})
+	}
+}
+
+// TestTrampolineWithRow: the vdso of Linux before 5.8 has a row for its signal trampoline, with a frame
+// record as the frame. The registers in the kernel's frame count.
+func TestTrampolineWithRow(t *testing.T) {
+	cie, frames := elfasm.ARM64CIE(), elfasm.Frames{}
+	cie.Signal = true
+	frames.CIE(&cie)
+	// CFA=x29; x29 at CFA, x30 at CFA+8 (arch/arm64/kernel/vdso/sigreturn.S)
+	frames.FDE(&cie, codeLo-textBias+4, 8, 0x0c, 29, 0, 0x9d, 0, 0x11, 30, 0x7f)
+	table := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchARM64,
+		EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
+	u := unwinder(module.NewTable(1, []module.Module{{Start: textBias, End: textBias + 0x10000,
+		Bias: textBias, CFI: table, ELF: image(t, []uint32{insNop, insMovX8Sigreturn, insSVC})}}, nil))
+	for _, pc := range []uint64{codeLo + 4, codeLo + 8} {
+		s, r := newStack(), start(pc, sp0)
+		for i := range uint64(31) {
+			s.Set(sp0+sigX0+8*i, 0x5000+i)
+		}
+		s.Set(sp0+sigSP, sp0+0x1400)
+		s.Set(sp0+sigPC, codeCall)
+		r.X[regFP] = sp0 + 0x1300
+		s.Set(sp0+0x1300, 0x5000+regFP)
+		s.Set(sp0+0x1308, codeCall)
+		at := stateOf(&r, true)
+		var f unwind.Frame
+		stop := u.Step(&at, s.Window(), &unwind.Bounds{Low: stackLow, High: stackLow + stackSize}, &f)
+		got := at.Regs.ARM64
+		expect.True(t, stop == unwind.StopNone && at.Exact && f.Kind == unwind.KindSignal &&
+			got.PC == codeCall && got.Sp == sp0+0x1400 && got.X[regLR] == 0x5000+regLR,
+			"%v, pc %#x, sp %#x, x30 %#x", stop, got.PC, got.Sp, got.X[regLR])
 	}
 }

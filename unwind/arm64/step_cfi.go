@@ -15,6 +15,9 @@ func (u *Unwinder) resolveCFI(m *module.Module, i int, addr uint64) Rule {
 	}
 	switch why := u.machine.Row(m.CFI, addr-m.CFIBias(), &u.row); why {
 	case cfi.None:
+		if u.row.FDE.Signal && inTrampoline(m, addr, nil) { // Linux before 5.8 has a wrong row there
+			return makeRule(RuleNoInfo, i)
+		}
 		if addr&3 == 0 && (contradicts(&u.row) || !u.correct(m, addr, &u.row)) ||
 			addr&3 != 0 && forgets(&u.row) {
 			r := makeRule(RuleNoInfo, i)
@@ -28,8 +31,6 @@ func (u *Unwinder) resolveCFI(m *module.Module, i int, addr uint64) Rule {
 		return r
 	case cfi.NoInfo:
 		return makeRule(RuleNoInfo, i)
-	case cfi.Unsupported:
-		return makeRule(RuleUnsupported, i)
 	}
 	return makeRule(RuleBad, i)
 }
