@@ -61,14 +61,28 @@ func (c *CPUTime) missing() (ns int64) {
 	return ns
 }
 
-// lacking reports whether the summary warns.
-func (c *CPUTime) lacking() bool { return c.coverage() < lowCoverage && c.missing() >= manyMissing }
+// barelyRan reports whether the processes used less CPU time than one sample stands for, all without a sample.
+func (p *Profile) barelyRan() bool {
+	c := p.Stats.CPU
+	return c != nil && c.Profile == 0 && p.RateHz > 0 && float64(c.Process) < p.periodNanos()
+}
 
-// lines describes how much CPU time is in the profile, for the summary.
-func (c *CPUTime) lines() []string {
+// lacksCPU reports whether the summary warns of CPU time that is not in the profile.
+func (p *Profile) lacksCPU() bool {
+	c := p.Stats.CPU
+	return c != nil && c.coverage() < lowCoverage && c.missing() >= manyMissing && !p.barelyRan()
+}
+
+// cpuLines describes how much CPU time is in the profile, for the summary. Stats.CPU must be known.
+func (p *Profile) cpuLines() []string {
+	c := p.Stats.CPU
+	if p.barelyRan() {
+		return []string{fmt.Sprintf("the process used %s, less than the %s between two samples; to sample it, record for longer, or with a higher --rate",
+			shortTime(time.Duration(c.Process)), shortTime(time.Duration(p.periodNanos())))}
+	}
 	line := fmt.Sprintf("%s of the process's CPU time are in the profile (%s)",
 		partTimes(c.Profile, c.Process), coveragePercent(c.coverage()))
-	if c.lacking() {
+	if p.lacksCPU() {
 		line = "WARNING: only " + line
 	}
 	out := []string{line}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // The summary mentions time without samples, but not the nanoseconds that rounding leaves.
@@ -23,8 +24,47 @@ func TestCPULines(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			u := CPUTime{Profile: 1_110_000_000, NotSampled: []int64{1: c.missing}}
 			u.Process = u.Profile + c.missing
-			got := strings.Join(u.lines(), "\n")
+			p := Profile{Stats: Stats{CPU: &u}}
+			got := strings.Join(p.cpuLines(), "\n")
 			expect.True(t, got == c.want, "got %q, want %q", got, c.want)
 		})
+	}
+}
+
+// A process that used less CPU time than one sample stands for lacks nothing: the summary says so, and does
+// not warn.
+func TestBarelyRan(t *testing.T) {
+	for _, c := range []struct {
+		rate  float64
+		nanos int64
+		want  string
+		warns bool
+	}{
+		{99, 6_080_000, "the process used 6.08 ms, less than the 10.1 ms between two samples; to sample it, record for longer, or with a higher --rate", false},
+		{19, 30_000_000, "the process used 30.0 ms, less than the 52.6 ms between two samples; to sample it, record for longer, or with a higher --rate", false},
+		{99, 30_000_000, "WARNING: only 0.00 of 30.0 ms of the process's CPU time are in the profile (0.0 %)\nnot sampled: rate too low 30.0 ms", true},
+	} {
+		p := Profile{RateHz: c.rate}
+		p.Stats.CPU = &CPUTime{Process: c.nanos, NotSampled: []int64{7: c.nanos}}
+		expect.Equal(t, strings.Join(p.cpuLines(), "\n"), c.want)
+		expect.Equal(t, p.lacksCPU(), c.warns, c.want)
+	}
+}
+
+// Without the process's CPU time, the summary says whether another --mode measures it.
+func TestCPUNotMeasured(t *testing.T) {
+	for way, want := range map[string]string{
+		WaySnapshot: "not measured for the whole process (--mode snapshot cannot), so the share in the profile is unknown",
+		"":          "not measured for the whole process, so the share in the profile is unknown"} {
+		p := &Profile{Stats: Stats{Samples: 1, Complete: 1, Way: way}, Threads: []Thread{{ID: 1}},
+			Frames: []Frame{{Name: "f", ModuleIndex: -1}},
+			Stacks: []Stack{{Frames: []int32{0}, Count: 1, CPUCount: 1, CPUNanos: 5, Complete: true}}}
+		var out strings.Builder
+		must.Do(t, WriteSummary(&out, p, TextOptions{}))
+		expect.Contains(t, out.String(), "\ncpu          "+want+"\n")
+		p.Stacks[0].CPUCount, p.Stacks[0].CPUNanos = 0, 0 // record --events wall
+		out.Reset()
+		must.Do(t, WriteSummary(&out, p, TextOptions{}))
+		expect.True(t, !strings.Contains(out.String(), "\ncpu "), "%s", out.String())
 	}
 }

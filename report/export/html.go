@@ -198,7 +198,7 @@ func pageFacts(p *Profile) []string {
 		facts = append(facts, Thousands(p.cpuRate())+" samples a second of CPU time")
 	}
 	facts = append(facts, plural(p.threadCount(), "thread"))
-	if c := s.CPU; c != nil {
+	if c := s.CPU; c != nil && !p.barelyRan() {
 		facts = append(facts, coveragePercent(c.coverage())+" of CPU time in the profile")
 	}
 	if p.Runtime != "" {
@@ -219,8 +219,8 @@ func pageWarning(p *Profile) string {
 	if p.Stats.Empty != "" {
 		return clean(p.Stats.Empty)
 	}
-	if c := p.Stats.CPU; c != nil && c.lacking() {
-		return c.lines()[0]
+	if p.lacksCPU() {
+		return p.cpuLines()[0]
 	}
 	return ""
 }
@@ -228,7 +228,7 @@ func pageWarning(p *Profile) string {
 func pageNotes(p *Profile) []string {
 	notes := append([]string{}, p.findings()...)
 	if p.Stats.CPU != nil {
-		notes = append(notes, p.Stats.CPU.lines()...)
+		notes = append(notes, p.cpuLines()...)
 	}
 	notes = append(notes, p.rateLines()...)
 	if p.Stats.Way != "" {

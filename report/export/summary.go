@@ -190,16 +190,17 @@ func WriteSummary(w io.Writer, p *Profile, opt TextOptions) error {
 func (s *summary) processor(p *Profile) {
 	label := "cpu"
 	next := func(sgr, text string) { s.line(label, sgr, text); label = "" }
-	if c := p.Stats.CPU; c != nil {
-		for i, line := range c.lines() {
+	if p.Stats.CPU != nil {
+		for i, line := range p.cpuLines() {
 			sgr := ""
-			if i == 0 && c.lacking() {
+			if i == 0 && p.lacksCPU() {
 				sgr = sgrBad
 			}
 			next(sgr, line)
 		}
-	} else if p.Stats.Samples > 0 && p.Stats.Selection == "" {
-		next("", "not measured for the whole process, so the share in the profile is unknown")
+	} else if count, _ := p.sampledCPU(); count > 0 && p.Stats.Selection == "" {
+		why := map[string]string{WaySnapshot: " (--mode snapshot cannot)"}[p.Stats.Way]
+		next("", "not measured for the whole process"+why+", so the share in the profile is unknown")
 	}
 	for _, line := range p.rateLines() {
 		next("", line)
