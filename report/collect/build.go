@@ -242,9 +242,7 @@ func (b *builder) finish(info *Info) {
 	if b.end > 0 {
 		b.p.Duration = max(0, time.Unix(0, b.end).Sub(b.p.Start))
 	}
-	if s.Taken = sampledLines(s.Counters, &b.handler); s.Taken == nil {
-		s.Taken = perThread(b.p)
-	}
+	s.Taken = sampledLines(s.Counters, &b.handler)
 	s.Notes = append(s.Notes, info.Notes...)
 	if line := unsymbolized(b.p, b.namer); line != "" {
 		s.Notes = append(s.Notes, line)

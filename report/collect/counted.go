@@ -31,23 +31,27 @@ func sentence(format string, args ...any) string {
 }
 
 // countLine describes a counter for the summary: the things counted, and what happened to them. The text fits
-// one and many.
+// one and many. If it ends in ofSamples, the line ends with the share of all samples.
 type countLine struct{ key, noun, text string }
+
+const ofSamples = " (SHARE of the samples)"
+
+// shareOfSamples returns the share of n samples that have no stack, in percent, for display.
+func shareOfSamples(n int64, c map[string]int64) string {
+	share := 100 * float64(n) / float64(n+c["timed"]+c["outside"]+c["rests"]+c["suspended"])
+	if share < 0.1 {
+		return "less than 0.1 %"
+	}
+	return fmt.Sprintf("%.1f %%", share)
+}
 
 // countLines returns the lines of the counters that are not 0.
 func countLines(c map[string]int64, lines []countLine) (out []string) {
 	for _, l := range lines {
 		if n := c[l.key]; n > 0 {
-			out = append(out, counted(n, l.noun)+" "+l.text)
+			text := strings.Replace(l.text, "SHARE", shareOfSamples(n, c), 1)
+			out = append(out, counted(n, l.noun)+" "+text)
 		}
 	}
 	return out
-}
-
-// samplesPerThread describes how the samples spread over the threads.
-func samplesPerThread(least, median, most int64) string {
-	if least == most {
-		return counted(most, "sample") + " per thread"
-	}
-	return sentence("%v to %v samples per thread, median %v", least, most, median)
 }

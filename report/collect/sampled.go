@@ -63,9 +63,6 @@ func sampledLines(c map[string]int64, handler *wire.Histogram) (out []string) {
 		say("samples by kind: %v CPU%s, %v blocked (read without a signal), %v idle",
 			c["timed"], copied, c["outside"], c["rests"])
 	}
-	if c["thread_max"] > 0 {
-		out = append(out, samplesPerThread(c["thread_min"], c["thread_median"], c["thread_max"]))
-	}
 	if handler.Count() > 0 {
 		say("a thread was stopped for %v µs (p50), %v µs (p99)", int64(handler.Quantile(0.5)+500)/1000,
 			int64(handler.Quantile(0.99)+500)/1000)
@@ -91,9 +88,9 @@ func sampledLines(c map[string]int64, handler *wire.Histogram) (out []string) {
 // sampleCounts are the lines about samples that were not taken, or not completely.
 var sampleCounts = []countLine{
 	{"reads_lost", "memory read", "that no thread answered"},
-	{"dropped", "sample", "dropped: the ring buffer was full"},
+	{"dropped", "sample", "dropped: the ring buffer was full" + ofSamples},
 	{"unproven", "sample", "cut off at managed code: the runtime's tables could not be read"},
-	{"late", "sample", "skipped: the process had ended"},
+	{"late", "sample", "skipped: the process had ended" + ofSamples},
 	{"uncopied", "CPU sample",
 		"in the kernel, not located: the copied stack was too short (at most 64 KB) or could not be walked"},
 	{"changed", "read of a blocked thread|reads of blocked threads",
@@ -111,10 +108,10 @@ var sampleCounts = []countLine{
 	{"async_lost", "sample", "of async code without callers: the object of the async method was not found"},
 	{"unsampled", "thread", "without a sample: the recording was too short"},
 	{"hidden", "read of a thread's state|reads of threads' states", "refused by the kernel"},
-	{"unreadable", "stack", "skipped: the memory could not be read"},
+	{"unreadable", "stack", "skipped: the memory could not be read" + ofSamples},
 	{"stubs", "read of a blocked thread|reads of blocked threads",
 		"discarded: the thread was in a stub of the runtime"},
 	{"held", "thread", "already stopped by a collection or a debugger"},
 	{"stopped", "timer", "stopped by the probe: the tool was too slow"},
-	{"unnamed", "method", "without a name"},
+	{"unnamed", "method", "without a name: shown as managed code at its address, or by a number"},
 }

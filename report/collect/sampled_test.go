@@ -3,7 +3,6 @@ package collect
 import (
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/report/wire"
@@ -30,7 +29,6 @@ func TestTakenLines(t *testing.T) {
 				"busy_ns": 1e9, "asked": 4, "armed": 3,
 				"thread_min": 1, "thread_median": 9, "thread_max": 120}, &stood,
 			[]string{"samples by kind: 180 CPU, 50 blocked (read without a signal), 7 idle",
-				"1 to 120 samples per thread, median 9",
 				"a thread was stopped for 3 µs (p50), 3 µs (p99)",
 				"signals: 180 by the clock (3 threads), 4 sent by seedwalk"}},
 		{"memory that the probe read",
@@ -45,13 +43,18 @@ func TestTakenLines(t *testing.T) {
 			"thread_max": 1, "changed": 1, "dropped": 1,
 			"event_waits": 1, "event_copies": 1, "event_copy_ns": 2000, "event_brief": 1}, &wire.Histogram{},
 			[]string{"samples by kind: 1 CPU, 0 blocked (read without a signal), 0 idle",
-				"1 sample per thread",
 				"signals: 1 by the clock (1 thread), 0 sent by seedwalk",
-				"1 sample dropped: the ring buffer was full",
+				"1 sample dropped: the ring buffer was full (50.0 % of the samples)",
 				"1 read of a blocked thread discarded: the thread woke up; retried later",
 				"events: 1 wait, 0 locks, 0 allocation samples, 0 exceptions; 0 lost",
 				"1 stack copied in 2.0 µs on average",
 				"1 wait or lock shorter than --wait-min: counted only"}},
+		{"whether lost samples matter", map[string]int64{"timed": 20, "outside": 9_000, "rests": 977, "late": 3,
+			"unreadable": 200}, &wire.Histogram{},
+			[]string{"samples by kind: 20 CPU, 9,000 blocked (read without a signal), 977 idle",
+				"signals: 20 by the clock (0 threads), 0 sent by seedwalk",
+				"3 samples skipped: the process had ended (less than 0.1 % of the samples)",
+				"200 stacks skipped: the memory could not be read (2.0 % of the samples)"}},
 		{"large numbers", map[string]int64{"timed": 12345, "armed": 1, "asked": 1000, "changed": 2000},
 			&wire.Histogram{},
 			[]string{"samples by kind: 12,345 CPU, 0 blocked (read without a signal), 0 idle",
@@ -74,7 +77,7 @@ func TestTakenLines(t *testing.T) {
 			map[string]int64{"suspended": 1, "deaf": 2, "unsent": 3, "no_slot": 4, "timer_refused": 5,
 				"dropped": 6, "hidden": 7}, &wire.Histogram{},
 			[]string{"threads stopped 1 time; 0 samples of idle threads taken without a stop",
-				"6 samples dropped: the ring buffer was full",
+				"6 samples dropped: the ring buffer was full (85.7 % of the samples)",
 				"2 signals not sent: the thread blocks it or has one pending",
 				"3 signals refused by the kernel",
 				"5 threads without a timer: the kernel refused it",
@@ -96,17 +99,6 @@ func TestTakenOfTwo(t *testing.T) {
 		"probe_thread_max": 4, "probe_clock_late_ns": 30}})
 	want := map[string]int64{"timed": 11, "thread_min": 2, "thread_max": 7, "clock_late_ns": 40}
 	cmptest.Same(t, want, b.p.Stats.Counters)
-}
-
-func TestPerThread(t *testing.T) {
-	p := &export.Profile{RateHz: 200, Duration: 2 * time.Second, Stacks: []export.Stack{
-		{Thread: 0, Count: 200}, {Thread: 1, Count: 5}, {Thread: 0, Count: 10}, {Thread: 2, Count: 1},
-		{Thread: 2, Count: 900, Event: export.EventWait},
-	}}
-	want := []string{"1 to 210 samples per thread, median 5"}
-	expect.Slices(t, perThread(p), want)
-	got := perThread(&export.Profile{RateHz: 99})
-	expect.True(t, got == nil, "of nothing: %q", got)
 }
 
 type fakeNamer struct{}
@@ -140,8 +132,13 @@ func TestUnsymbolized(t *testing.T) {
 				{Frames: []int32{2}, Count: elsewhere}},
 		}
 	}
-	want := " have no name: put libcoreclr.so.dbg beside libcoreclr.so (in " +
-		filepath.FromSlash("/opt") + ") to name those of libcoreclr.so, or use --symbols URL"
+	hint := func(server string) string {
+		return "add --symbols " + server + " to seedwalk record or report, or put libcoreclr.so.dbg into " +
+			filepath.FromSlash("/opt") + ", to name the functions of libcoreclr.so: "
+	}
+	want := hint("https://msdl.microsoft.com/download/symbols")
+	other := profile(36, 64, 0)
+	other.Frames[1].Class = export.ClassNative
 	callers := profile(1, 0, 0)
 	callers.Stacks[0].Frames = []int32{0, 1}
 	for _, c := range []struct {
@@ -150,10 +147,12 @@ func TestUnsymbolized(t *testing.T) {
 		n    Namer
 		want string
 	}{
-		{"many", profile(36, 64, 0), fakeFiler{}, "64 % of the frames, and 64 % of the leaves," + want},
+		{"many", profile(36, 64, 0), fakeFiler{}, want + "64 % of the frames, and 64 % of the leaves, have no name"},
 		{"most are elsewhere, where nothing is known to help",
-			profile(36, 4, 60), fakeFiler{}, "64 % of the frames, and 64 % of the leaves," + want},
-		{"only below the leaf", callers, fakeFiler{}, "50 % of the frames, and 0 % of the leaves," + want},
+			profile(36, 4, 60), fakeFiler{}, want + "64 % of the frames, and 64 % of the leaves, have no name"},
+		{"not of the runtime", other, fakeFiler{},
+			hint("URL") + "64 % of the frames, and 64 % of the leaves, have no name"},
+		{"only below the leaf", callers, fakeFiler{}, want + "50 % of the frames, and 0 % of the leaves, have no name"},
 		{"few", profile(96, 4, 0), fakeFiler{}, ""},
 		{"no file known", profile(36, 0, 64), fakeFiler{}, ""},
 		{"a namer that knows no files", profile(0, 100, 0), fakeNamer{}, ""},

@@ -25,7 +25,7 @@ func unsymbolized(p *export.Profile, n Namer) string {
 		return ""
 	}
 	var all, without, leaves, leavesWithout int64
-	modules := map[int32]int64{}
+	modules, runtime := map[int32]int64{}, map[int32]bool{}
 	for i := range p.Stacks {
 		s := &p.Stacks[i]
 		for k, f := range s.Frames {
@@ -39,22 +39,27 @@ func unsymbolized(p *export.Profile, n Namer) string {
 					leavesWithout += s.Count
 				}
 				modules[frame.ModuleIndex] += s.Count
+				runtime[frame.ModuleIndex] = frame.Class == export.ClassRuntime
 			}
 		}
 	}
 	if float64(without) < unsymbolizedShare*float64(all) || without == 0 {
 		return ""
 	}
-	hint := needs(p, filer, modules)
+	hint := needs(p, filer, modules, runtime)
 	if hint == "" {
 		return ""
 	}
-	return fmt.Sprintf("%.0f %% of the frames, and %.0f %% of the leaves, have no name: %s",
-		100*float64(without)/float64(all), 100*float64(leavesWithout)/float64(leaves), hint)
+	return fmt.Sprintf("%s: %.0f %% of the frames, and %.0f %% of the leaves, have no name",
+		hint, 100*float64(without)/float64(all), 100*float64(leavesWithout)/float64(leaves))
 }
 
-// needs names the debug file of the image that lacks most names and has such a file, and where to put it.
-func needs(p *export.Profile, filer DebugFiler, modules map[int32]int64) string {
+// symbolServer has the symbols of Microsoft's runtimes.
+const symbolServer = "https://msdl.microsoft.com/download/symbols"
+
+// needs returns how to name the functions of the image that lacks most names and has a debug file. runtime
+// has the images of the runtime.
+func needs(p *export.Profile, filer DebugFiler, modules map[int32]int64, runtime map[int32]bool) string {
 	best, file := int32(-1), ""
 	for m := range p.Modules { // in order, so that equal ones do not change places
 		at := int32(m)
@@ -74,7 +79,12 @@ func needs(p *export.Profile, filer DebugFiler, modules map[int32]int64) string 
 	if t := strings.TrimRight(dir, `/\`); t != "" && !strings.HasSuffix(t, ":") {
 		dir = t
 	}
-	return fmt.Sprintf("put %s beside %s (in %s) to name those of %s, or use --symbols URL", file, name, dir, name)
+	server := "URL"
+	if runtime[best] {
+		server = symbolServer
+	}
+	return fmt.Sprintf("add --symbols %s to seedwalk record or report, or put %s into %s, to name the functions of %s",
+		server, file, dir, name)
 }
 
 // hidesInlined reports whether a profile has managed methods of a runtime that can keep the inlined ones, and

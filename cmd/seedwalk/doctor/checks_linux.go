@@ -162,7 +162,8 @@ func checkNames(p *patient) Finding {
 			return Finding{name, Note,
 				fmt.Sprintf("%s has no symbols: its frames will read %s+0x...", path,
 					filepath.Base(path)),
-				fmt.Sprintf("put %s into %s (dotnet-symbol fetches it)", file, filepath.Dir(path))}
+				fmt.Sprintf("record --symbols https://msdl.microsoft.com/download/symbols, or put %s into %s",
+					file, filepath.Dir(path))}
 		}
 	}
 	return Finding{}
