@@ -19,8 +19,13 @@ import (
 // image's time stamp in place of the inode. Windows images are also searched in dir, by name.
 // If in is damaged, ReadMaps adds the mappings before the damage and returns an error.
 func ReadMaps(n *waits.Names, in io.Reader, dir string) error {
+	images, err := parseMaps(in)
+	addImages(n, images, newNativeNames(dir, ""))
+	return err
+}
+
+func parseMaps(in io.Reader) (out []waits.Image, err error) {
 	maps, err := live.ParseMaps(in)
-	var out []waits.Image
 	for i := range maps {
 		m := &maps[i]
 		im := waits.Image{Start: m.Start, End: m.End, Offset: m.Offset, Path: m.Path}
@@ -34,13 +39,12 @@ func ReadMaps(n *waits.Names, in io.Reader, dir string) error {
 		}
 		out = append(out, im)
 	}
-	addImages(n, out, dir)
-	return err
+	return out, err
 }
 
 // addImages adds images and the function that names their offsets.
-func addImages(n *waits.Names, images []waits.Image, dir string) {
-	n.SetNative(newNativeNames(dir).name)
+func addImages(n *waits.Names, images []waits.Image, names *nativeNames) {
+	n.SetNative(names.name)
 	n.AddImages(images)
 }
 
@@ -59,11 +63,18 @@ func stampID(stamp uint64) string {
 
 // nativeNames names return addresses: offsets in ELF files and RVAs in PE images.
 type nativeNames struct {
-	dir      string // additional directory for Windows images, "" = none
-	mu       sync.Mutex
-	symbols  *symbol.Resolver
-	segments map[imageFile][]elf.Segment // empty if the file is not the mapped file
-	files    map[string]string           // Windows images by path and stamp, "" = not found
+	dir     string // additional directory for Windows images, "" = none
+	root    string // folder with the files as the process sees them, "" = none
+	mu      sync.Mutex
+	symbols *symbol.Resolver
+	mapped  map[imageFile]mappedFile
+	files   map[string]string // Windows images by path and stamp, "" = not found
+}
+
+// mappedFile is the file of an image. It has no segments if none of the possible files is the mapped one.
+type mappedFile struct {
+	path     string
+	segments []elf.Segment
 }
 
 // imageFile identifies a file. A file in a container may have the same path as a file outside.
@@ -72,9 +83,9 @@ type imageFile struct {
 	inode uint64
 }
 
-func newNativeNames(dir string) *nativeNames {
-	return &nativeNames{dir: dir, symbols: symbol.NewResolver(),
-		segments: map[imageFile][]elf.Segment{}, files: map[string]string{}}
+func newNativeNames(dir, root string) *nativeNames {
+	return &nativeNames{dir: dir, root: root, symbols: symbol.NewResolver(),
+		mapped: map[imageFile]mappedFile{}, files: map[string]string{}}
 }
 
 // name returns a return address in the image's own addresses, and the function that contains the call, ""
@@ -89,22 +100,36 @@ func (n *nativeNames) name(im *waits.Image, offset uint64) (at uint64, name stri
 		}
 		return offset, name
 	}
-	key := imageFile{im.Path, im.Inode}
-	segments, ok := n.segments[key]
-	if !ok {
-		if f, err := elf.Open(im.Path); err == nil && isInode(im.Path, im.Inode) {
-			segments = f.Segments()
-		}
-		n.segments[key] = segments
-	}
-	for i := range segments {
-		if s := &segments[i]; offset > s.Off && offset-s.Off <= s.Filesz {
+	f := n.open(im)
+	for i := range f.segments {
+		if s := &f.segments[i]; offset > s.Off && offset-s.Off <= s.Filesz {
 			at = offset - s.Off + s.Vaddr
-			name, _ = n.symbols.Name(im.Path, "", at-1)
+			name, _ = n.symbols.Name(f.path, "", at-1)
 			return at, name
 		}
 	}
 	return offset, ""
+}
+
+// open finds the mapped file of an image once: at its path here, or as the process sees it.
+func (n *nativeNames) open(im *waits.Image) mappedFile {
+	key := imageFile{im.Path, im.Inode}
+	found, ok := n.mapped[key]
+	if ok {
+		return found
+	}
+	for _, root := range []string{"", n.root} {
+		path := root + im.Path
+		if !isInode(path, im.Inode) {
+			continue
+		}
+		if f, err := elf.Open(path); err == nil {
+			found = mappedFile{path, f.Segments()}
+			break
+		}
+	}
+	n.mapped[key] = found
+	return found
 }
 
 // file returns a path of the loaded image. It rejects files of another build.

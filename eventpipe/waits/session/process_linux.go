@@ -44,10 +44,21 @@ func isInode(path string, inode uint64) bool {
 	return inode == 0 || unix.Stat(path, &st) == nil && st.Ino == inode
 }
 
-// images reads the current mappings of a process.
+// images reads the current mappings of a process. If the process is in a container, images also reads the
+// symbols of its files: they cannot be reached after the process's end.
 func images(n *waits.Names, pid int) {
-	if f, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid)); err == nil {
-		defer f.Close()
-		ReadMaps(n, f, "")
+	proc := fmt.Sprintf("/proc/%d/", pid)
+	f, err := os.Open(proc + "maps")
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	mapped, _ := parseMaps(f)
+	addImages(n, mapped, newNativeNames("", proc+"root"))
+	theirs, _ := os.Readlink(proc + "ns/mnt")
+	if ours, _ := os.Readlink("/proc/self/ns/mnt"); theirs != ours {
+		for i := range mapped {
+			n.Frame(mapped[i].Start+1, 0)
+		}
 	}
 }

@@ -62,5 +62,5 @@ func images(n *waits.Names, pid int) {
 		}
 		out = append(out, im)
 	}
-	addImages(n, out, "")
+	addImages(n, out, newNativeNames("", ""))
 }
