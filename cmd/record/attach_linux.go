@@ -210,7 +210,7 @@ func (r *run) notLoaded(answer diagnostics.HResult, known bool, err error) *opti
 			"wait until that recording ends, restart the process, or allow memfd_create in its seccomp filter")
 	case known && answer == diagnostics.AlreadyActive:
 		return options.Refuse(where, "another profiler is loaded in it",
-			"use seedwalk stack, which needs no profiler")
+			"use record --pid PID --outside or seedwalk stack, which need no profiler")
 	case err != nil:
 		return options.Refuse(where, "the runtime does not load the probe: "+err.Error(),
 			"check that DOTNET_EnableDiagnostics_Profiler is not 0 in its environment")

@@ -10,7 +10,7 @@ import (
 )
 
 // refusalLog names the log in which the CLR says why it refused the profiler.
-const refusalLog = " (the event log has the CLR's reason: Application, source .NET Runtime)"
+const refusalLog = ", or the library failed to load (the event log has the CLR's reason: Application, source .NET Runtime)"
 
 // endings describes the exit codes of processes that the system or the CLR ends. Source:
 // ntstatus.h; dotnet/runtime src/coreclr/inc/corerror.xml for the CLR's own.

@@ -45,10 +45,9 @@ func (r *run) neverConnected() string {
 		return head + "the most likely reason: " + other +
 			" is set, and a runtime before .NET 6 loads only one profiler; unset it for this command"
 	}
-	return head + "likely reasons: the command starts no .NET process, its runtime is older than " +
-		program.Least(runtime.GOOS) + ", " +
-		"it clears or changes its environment (CORECLR_PROFILER, DOTNET_EnableDiagnostics=0), or the library failed to load" + refusalLog +
-		": try `seedwalk doctor -- " + o.Command[0] + "`"
+	return head + "either the command starts no program of " + program.Least(runtime.GOOS) +
+		" or later, or it changes that program's environment" + refusalLog + ": try `seedwalk doctor -- " +
+		o.Command[0] + "`"
 }
 
 // publish keeps the results. The first time that an output cannot be written to its place, it reports

@@ -90,10 +90,11 @@ func (s *server) answer(c listen.Stream, pid int) {
 	if s.outside.Events != 0 {
 		s.note(fmt.Sprintf("process %d (%s): its waits, locks, allocations, and exceptions are not recorded: %s", pid, listen.ProcessName(pid), why))
 	}
-	s.note(fmt.Sprintf("process %d (%s): --mode snapshot, because %s: the runtime is suspended for each sample%s", pid,
-		listen.ProcessName(pid), why, options.Bias))
+	note := fmt.Sprintf("process %d (%s): --mode snapshot, because %s: the runtime is suspended for each sample%s", pid,
+		listen.ProcessName(pid), why, options.Bias)
+	s.note(note)
 	s.mu.Lock()
-	s.fellBack = why
+	s.fellBack, s.fellNote = why, note
 	s.mu.Unlock()
 	io.WriteString(c, s.instead)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cmd/record/inflow"
 	"github.com/seedwalk/seedwalk/cmd/record/options"
+	"github.com/seedwalk/seedwalk/report/collect"
 	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/testkit/expect"
@@ -260,6 +261,20 @@ func TestNoEvents(t *testing.T) {
 	expect.True(t, strings.HasPrefix(got, "no events: nothing that --events locks records"), "%q", got)
 	p.Receive(&wire.Event{Kind: wire.EventWait})
 	expect.Equal(t, r.empty(), "", "with an event")
+}
+
+// The reason for the snapshot mode is in the summary once: as the way of a single process, or as a note about
+// one of several.
+func TestFallbackOnce(t *testing.T) {
+	const why, note, other = "its runtime is old", "process 7 (app): --mode snapshot, because its runtime is old", "other"
+	r := &run{opt: &options.Options{Mode: options.ModeProbe},
+		srv: &server{notes: []string{note, other}, fellBack: why, fellNote: note}}
+	app := collect.NewProcess(7, "app")
+	info := r.info([]*collect.Process{app}, "")
+	expect.True(t, info.Way == export.WaySnapshot && strings.HasSuffix(info.WayWhy, why), "%+v", info)
+	expect.Slices(t, info.Notes, []string{other})
+	info = r.info([]*collect.Process{app, collect.NewProcess(8, "child")}, "")
+	expect.Slices(t, info.Notes, []string{note, other})
 }
 
 // If only waits were requested and the runtime cannot report them, the line reports that, and the exit

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -78,4 +79,15 @@ func TestFewFiles(t *testing.T) {
 			t.Errorf("%d files: %v", c.limit, err)
 		}
 	}
+}
+
+// If nothing else is known, the line names the two likely reasons, and the command that finds them.
+func TestNeverConnectedIsShort(t *testing.T) {
+	library := must.Get(filepath.Glob("../../sample/probe/lib/" + runtime.GOARCH + "/*.so"))(t)
+	must.True(t, len(library) > 0, "no probe for %s", runtime.GOARCH)
+	opt, said := fakeRun(t, "silent")
+	opt.Profiler = library[0]
+	mustRun(t, opt)
+	expect.True(t, strings.HasSuffix(said.String(), "try `seedwalk doctor -- "+opt.Command[0]+"`") &&
+		len(said.String())-len(opt.Command[0]) < 250, "said %q", said)
 }

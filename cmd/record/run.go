@@ -39,6 +39,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -304,8 +305,12 @@ func (r *run) info(processes []*collect.Process, empty string) collect.Info {
 	for _, p := range processes {
 		probed = probed || p.Probed()
 	}
-	mode := r.opt.Taken(r.srv.fallback(), probed)
+	why, note := r.srv.fallback()
+	mode := r.opt.Taken(why, probed)
 	info.Way, info.WayWhy = string(mode.Mode), mode.Way()
+	if mode.Mode != r.opt.Mode && len(processes) == 1 { // WayWhy has the reason
+		info.Notes = slices.DeleteFunc(info.Notes, func(n string) bool { return n == note })
+	}
 	select {
 	case <-r.exited:
 		info.ExitNote = exitNote(r.code)

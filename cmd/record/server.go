@@ -43,7 +43,8 @@ type server struct {
 	notes      []string
 	recordings []*output.Recording
 	asked      int    // the last process whose probe has asked, 0 = none
-	fellBack   string // why the library was loaded instead of the probe, in the first process
+	fellBack   string // why the library was loaded instead of the probe, in the last such process
+	fellNote   string // the note about that
 	settling   bool
 	limit      *time.Timer // calls begin; stopped when the recording ends, since it refers to its memory
 	until      int64       // samples later than this are dropped, unix nanoseconds; 0: none
@@ -140,11 +141,12 @@ func (s *server) userNotes() []string {
 	return append([]string(nil), s.notes...)
 }
 
-// fallback returns why a process was sampled by the library instead of the probe, "" if none was.
-func (s *server) fallback() string {
+// fallback returns why a process was sampled by the library instead of the probe, "" if none was, and the
+// note about it.
+func (s *server) fallback() (why, note string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.fellBack
+	return s.fellBack, s.fellNote
 }
 
 func (s *server) refuse(why string) {
