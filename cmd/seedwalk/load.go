@@ -43,7 +43,7 @@ func loadProfile(paths []string, metric string, symbols cli.SymbolList,
 		in := bufio.NewReaderSize(file, 1<<16)
 		if !trace.IsTrace(in) {
 			if i > 0 || len(paths) > 1 {
-				fmt.Fprintf(say, "seedwalk: %s is not a trace: several files must be traces of one process\n", path)
+				fmt.Fprintf(say, "seedwalk: %s is not a trace: several files must be traces of one process; seedwalk diff compares two recordings\n", path)
 				return nil, cli.ExitUnreadable
 			}
 			return loadRecording(path, in, symbols, say)

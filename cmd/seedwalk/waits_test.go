@@ -55,6 +55,7 @@ func TestWaitsBadInput(t *testing.T) {
 		{"no such flag", "", "--help", []string{"--wrong"}, 2},
 		{"a thread that is no number", "", "--thread x: not a number", []string{"--thread", "x", path}, 2},
 		{"live flags for a file", "", "not a file", []string{"--follow", path}, 2},
+		{"no rows", "", "--top must be at least 1", []string{"--top", "0", path}, 2},
 		{"buffer", "", "--buffer", []string{"--buffer", "0", "--pid", "1"}, 2},
 		{"since the end", "no waits", "", []string{"--since", "1h", path}, 0},
 		{"until the start", "no waits", "", []string{"--until", "1us", path}, 0},
@@ -209,6 +210,19 @@ func TestWaitsEveryBadInput(t *testing.T) {
 			t.Errorf("%s: %q is not one line with an offset and %q", c.name, stderr, c.stderr)
 		}
 	}
+}
+
+// TestWaitsBlind: what a trace cannot show is said once, in the text or on the standard error, and is exit
+// code 1.
+func TestWaitsBlind(t *testing.T) {
+	const want = "this trace has no wait events"
+	path := filepath.Join(tempdir.New(t), "in.nettrace")
+	must.Do(t, os.WriteFile(path, newDamaged(nettracefile.Options{}).End().Bytes(), 0o644))
+	stdout, stderr, code, _ := tool(t, "waits", path)
+	expect.True(t, code == 1 && strings.HasPrefix(stdout, "WARNING: "+want) && stderr == "",
+		"%d %q\n%s", code, stderr, stdout)
+	_, stderr, code, _ = tool(t, "waits", "--format", "csv", path)
+	expect.True(t, code == 1 && strings.Count(stderr, want) == 1, "%d %q", code, stderr)
 }
 
 // TestWaitsThreadReuse: a reused thread number is no damage; a wait that the first thread had not ended when

@@ -184,7 +184,7 @@ func problemsOf(r *tasks.Result) (out []string) {
 		out = append(out, fmt.Sprintf("a collection moved objects during every reading: %s could not be followed and may be missing; try again", cli.CountOf(r.Changed, "continuation")))
 	}
 	if r.Unread > 0 {
-		out = append(out, fmt.Sprintf("%s beyond the read limit were skipped", cli.CountOf(r.Unread, "task")))
+		out = append(out, fmt.Sprintf("%s skipped: beyond the read limit", cli.CountOf(r.Unread, "task")))
 	}
 	if r.Cut {
 		out = append(out, "a limit was reached: chains are missing or end early")

@@ -36,9 +36,9 @@ const Help = `Usage: seedwalk waits [flags] FILE.nettrace
 
 Reports what threads waited for (locks, wait handles, Monitor.Wait), for how long, how often,
 where in the code, and which thread held the lock. The input is a trace, a running process until
-Ctrl-C or for --duration, or a command from its start. The command's standard output then goes to
-the standard error, so that the report is alone on the standard output.
-.NET Core 3.0 and later report locks, .NET 9 and later also wait handles and tasks.
+Ctrl-C or for --duration, or a command from its start (.NET 5 and later). Without --output, the
+command's standard output goes to the standard error, so that the report is alone on the standard
+output. .NET Core 3.0 and later report locks, .NET 9 and later also wait handles and tasks.
 
   --format NAME      text (default), html, pprof, folded, json, csv
   --output FILE      where the report goes (default: the standard output); its ending chooses
@@ -141,8 +141,10 @@ func (f *waitsFlags) check() error {
 	switch {
 	case sources != 1:
 		return errors.New("name a trace, --pid, or a command after --, and only one of them")
-	case f.duration < 0 || f.filter.Min < 0 || f.filter.Since < 0 || f.filter.Until < 0 || f.top < 1:
-		return errors.New("--duration, --min-duration, --since, --until, and --top cannot be negative")
+	case f.duration < 0 || f.filter.Min < 0 || f.filter.Since < 0 || f.filter.Until < 0:
+		return errors.New("--duration, --min-duration, --since, and --until cannot be negative")
+	case f.top < 1:
+		return errors.New("--top must be at least 1")
 	case f.filter.Until > 0 && f.filter.Until < f.filter.Since:
 		return errors.New("--until is before --since")
 	case f.buffer < 1 || f.buffer > 4096:
@@ -248,7 +250,8 @@ func (f *waitsFlags) finish(a *waits.Analysis, name string) int {
 			return cli.Fail("waits", cli.ExitUnreadable, err)
 		}
 	}
-	if a.Blind() && partial == "" {
+	inReport := f.write.Name == "text" && f.output == "-" && !f.follow
+	if a.Blind() && partial == "" && !inReport {
 		waitsSay("%s: %s", name, a.Unseen())
 	}
 	if partial != "" || a.Blind() {

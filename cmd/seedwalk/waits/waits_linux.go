@@ -40,7 +40,7 @@ func (f *waitsFlags) launch(a *waits.Analysis) int {
 	select {
 	case client = <-port.Runtimes():
 	case <-ended:
-		waitsSay("the command ended and never started a .NET runtime (.NET 5 or later)")
+		waitsSay("the command ended without starting a program of .NET 5 or later")
 		return cli.CommandCode(cmd)
 	case <-ctx.Done():
 		<-ended
@@ -53,7 +53,7 @@ func (f *waitsFlags) launch(a *waits.Analysis) int {
 // resumeOthers resumes the runtimes of the command's children: the tool watches one process at a time.
 func resumeOthers(port *diagnostics.Port) {
 	for c := range port.Runtimes() {
-		waitsSay("process %d is not watched: the first .NET process is", c.PID)
+		waitsSay("process %d is not watched: waits watches only the first .NET process of a command", c.PID)
 		c.Resume()
 	}
 }

@@ -69,7 +69,7 @@ func (r *runtimes) first(ctx context.Context, ended chan struct{}) (*diagnostics
 		}
 		select {
 		case <-ended:
-			return nil, errors.New("the command ended and never started a .NET runtime (.NET 5 or later)")
+			return nil, errors.New("the command ended without starting a program of .NET 5 or later")
 		case <-ctx.Done():
 			return nil, nil
 		case <-time.After(lookEvery):
@@ -82,7 +82,7 @@ func (r *runtimes) first(ctx context.Context, ended chan struct{}) (*diagnostics
 func (r *runtimes) resumeUntil(ended chan struct{}) {
 	for {
 		if c := r.new(); c != nil {
-			waitsSay("process %d is not watched: the first .NET process is", c.PID)
+			waitsSay("process %d is not watched: waits watches only the first .NET process of a command", c.PID)
 			c.Resume()
 			continue
 		}
