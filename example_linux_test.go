@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -87,4 +88,10 @@ func TestPrintStacks(t *testing.T) {
 	source, _, _ = strings.Cut("// printStacks prints"+source, "\n// The function")
 	page := string(must.Get(os.ReadFile("docs/go.md"))(t))
 	expect.True(t, strings.Contains(page, source), "docs/go.md does not show the text of printStacks")
+
+	_, program, _ := strings.Cut(page, "```go\n")
+	program, _, _ = strings.Cut(program, "```")
+	file := filepath.Join(t.TempDir(), "main.go")
+	must.Do(t, os.WriteFile(file, []byte(program), 0o600))
+	must.Run(t, exec.Command("go", "vet", file))
 }
