@@ -61,7 +61,7 @@ func (c *CPUTime) missing() (ns int64) {
 	return ns
 }
 
-// barelyRan reports whether the processes used less CPU time than one sample stands for, all without a sample.
+// barelyRan reports whether the processes used less CPU time than is between two samples, and have none.
 func (p *Profile) barelyRan() bool {
 	c := p.Stats.CPU
 	return c != nil && c.Profile == 0 && p.RateHz > 0 && float64(c.Process) < p.periodNanos()

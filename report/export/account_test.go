@@ -31,7 +31,7 @@ func TestCPULines(t *testing.T) {
 	}
 }
 
-// A process that used less CPU time than one sample stands for lacks nothing: the summary says so, and does
+// A process that used less CPU time than is between two samples lacks nothing: the summary says so, and does
 // not warn.
 func TestBarelyRan(t *testing.T) {
 	for _, c := range []struct {

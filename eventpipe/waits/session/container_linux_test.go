@@ -15,8 +15,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// TestContainerNames: a function of a library that only the process sees, as in a container, has its name, also
-// after the process's end.
+// TestContainerNames: a function of a library that only the process sees, as in a container, has its name,
+// also after the process's end.
 func TestContainerNames(t *testing.T) {
 	libc, _ := filepath.Glob("/lib/*-linux-gnu/libc.so.6")
 	if len(libc) == 0 || exec.Command("unshare", "-m", "true").Run() != nil {
@@ -40,7 +40,8 @@ func TestContainerNames(t *testing.T) {
 		images(n, cmd.Process.Pid)
 		for _, im := range n.Images {
 			for _, s := range f.Progs {
-				if im.Path == filepath.Join(dir, "libc.so.6") && s.Type == elf.PT_LOAD && s.Flags&elf.PF_X != 0 {
+				code := s.Type == elf.PT_LOAD && s.Flags&elf.PF_X != 0
+				if code && im.Path == filepath.Join(dir, "libc.so.6") {
 					at = im.Start - im.Offset + abort - s.Vaddr + s.Off
 				}
 			}
