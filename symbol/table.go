@@ -53,16 +53,27 @@ type entry struct {
 	outer      int32 // nearest earlier entry that extends beyond start, -1 = none
 }
 
-// NewTable sorts symbols. cover, which may be nil, gives a size to symbols without one. The slice is
-// reordered.
+// NewTable sorts symbols. cover, which may be nil, gives a size to symbols without one, except to labels
+// inside a symbol with a size. The slice is reordered.
 func NewTable(symbols []Symbol, cover Cover) *Table {
+	sized := slices.DeleteFunc(slices.Clone(symbols), func(s Symbol) bool { return s.Size == 0 })
+	t := tableOf(sized)
+	if len(sized) == len(symbols) || cover == nil {
+		return t
+	}
 	for i := range symbols {
-		if s := &symbols[i]; s.Size == 0 && cover != nil {
-			if start, end, ok := cover(s.Addr); ok && start <= s.Addr && s.Addr < end {
-				s.Size = end - s.Addr
-			}
+		s := &symbols[i]
+		if _, into, ok := t.Find(s.Addr); s.Size != 0 || ok && into != 0 {
+			continue
+		}
+		if start, end, ok := cover(s.Addr); ok && start <= s.Addr && s.Addr < end {
+			s.Size = end - s.Addr
 		}
 	}
+	return tableOf(symbols)
+}
+
+func tableOf(symbols []Symbol) *Table {
 	slices.SortStableFunc(symbols, order)
 	t := &Table{}
 	for i := range symbols {

@@ -220,3 +220,18 @@ func TestRuntimeRole(t *testing.T) {
 	f := must.Get(elf.Open("/proc/self/exe"))(t)
 	expect.True(t, runtimeRole(f, records(f)) == nil, "this program is no runtime")
 }
+
+// TestLabelInside: a label inside a function with a size is no function, as gdb sees it (gdb/minsyms.c). The
+// runtime's RhpAssignRef has such labels.
+func TestLabelInside(t *testing.T) {
+	cover := func(addr uint64) (start, end uint64, ok bool) { return 0x1000, 0x1080, true }
+	table := NewTable([]Symbol{{Addr: 0x1000, Name: "alias"},
+		{Addr: 0x1000, Size: 0x40, Name: "assign", Rank: RankGlobal},
+		{Addr: 0x1008, Name: "location", Rank: RankGlobal}, {Addr: 0x1040, Name: "bare"},
+		{Addr: 0x1060, Name: "other"}}, cover)
+	for at, want := range map[uint64]string{0x1000: "assign", 0x1008: "assign", 0x103f: "assign",
+		0x1040: "bare", 0x105f: "bare", 0x1060: "other", 0x107f: "other", 0x1080: ""} {
+		name, _, _ := table.Find(at)
+		expect.Equal(t, name, want, "%#x", at)
+	}
+}
