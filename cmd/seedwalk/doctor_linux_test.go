@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,4 +40,19 @@ func TestDoctorNames(t *testing.T) {
 	f := m["names"]
 	expect.True(t, f.Status == doctor.Note && strings.Contains(f.Detail, "app has no symbols") &&
 		strings.Contains(f.Remedy, "app.dbg"), "%+v", f)
+}
+
+// A shell that blocks the signal of --mode snapshot is no fault: the default mode does not need that signal.
+func TestDoctorBlockedSignal(t *testing.T) {
+	if exec.Command("env", "--block-signal=39", "true").Run() != nil {
+		t.Skip("SKIPPED-CHECK: this env cannot block signals (coreutils 8.31)")
+	}
+	cmd := exec.Command("env", "--block-signal=39", self(t), "doctor", "--json")
+	cmd.Env = append(os.Environ(), "SEEDWALK_TEST_AS=tool")
+	out, _ := cmd.Output() // other checks may find faults
+	var all []doctor.Finding
+	must.Do(t, json.Unmarshal(out, &all))
+	i := slices.IndexFunc(all, func(f doctor.Finding) bool { return f.Check == "signal 39" })
+	expect.True(t, i >= 0 && all[i].Status == doctor.Note &&
+		strings.Contains(all[i].Detail, "--mode snapshot"), "%+v", all)
 }

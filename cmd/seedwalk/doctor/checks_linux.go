@@ -28,8 +28,8 @@ const (
 	whyLeast    = "earlier ones cannot be suspended by a profiler"
 )
 
-// sampleSignal is the signal that stops a thread for its sample: SIGRTMIN+5 of
-// the C library (34+5). The CLR's own is SIGRTMIN.
+// sampleSignal is the signal that stops a thread for its sample with --mode snapshot: SIGRTMIN+5 of the C
+// library (34+5). The CLR's own is SIGRTMIN.
 const sampleSignal = 39
 
 func checkSystem(*patient) Finding {
@@ -80,8 +80,8 @@ func checkSignal(*patient) Finding {
 		return Finding{name, Note, "cannot tell: " + err.Error(), ""}
 	}
 	if field := heldBack(string(b), sampleSignal); field != "" {
-		return Finding{name, Bad, field + " in new processes: threads could not be stopped for a sample",
-			"start from a shell that neither blocks nor ignores it"}
+		return Finding{name, Note, field + " in new processes: with --mode snapshot, their threads cannot be sampled",
+			"use the default mode, or start from a shell that neither blocks nor ignores it"}
 	}
 	return Finding{name, Good, "free", ""}
 }
