@@ -24,7 +24,7 @@ func Open(path string) (*File, error) {
 // callers share one mapping of a file. It ends when none of their Files is reachable: a
 // caller of a method that returns bytes must keep the File as long as it uses them. If the
 // file is truncated while it is mapped, reading it faults, as in the program that runs
-// it. For a file that no process runs, use Open.
+// it, unless wholefile.ReadCutAsZeros was called. For a file that no process runs, use Open.
 func Map(path string) (*File, error) {
 	m, err := wholefile.MapShared(path, MaxFile)
 	if err != nil {

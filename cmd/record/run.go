@@ -288,7 +288,11 @@ func (r *run) build(n options.Namer) (*export.Profile, *collect.Info) {
 		processes = append(processes, p.Process)
 	}
 	info := r.info(processes, empty)
-	return collect.Build(&info, processes, n), &info
+	p := collect.Build(&info, processes, n)
+	if line := r.srv.cutNote(); line != "" { // known only now: Build has read names
+		info.Notes, p.Stats.Notes = append(info.Notes, line), append(p.Stats.Notes, line)
+	}
+	return p, &info
 }
 
 // info describes the recording so far. The caller holds the locks of the processes.

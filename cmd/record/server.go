@@ -2,6 +2,7 @@ package record
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/record/listen"
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/cmd/record/output"
+	"github.com/seedwalk/seedwalk/internal/wholefile"
 	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/sample/sampler"
 )
@@ -35,6 +37,7 @@ type server struct {
 	timed     time.Duration // duration of the recording; 0: unlimited
 	from      int64         // begin of a part of another recording, unix nanoseconds; 0: none
 	relay     func()        // called when parts can be recorded; nil: this recording keeps its samples
+	zeroPages uint64        // of wholefile, before this recording
 
 	mu         sync.Mutex
 	conns      []listen.Stream
@@ -89,7 +92,8 @@ func (s *server) listen(dir string, opt *options.Options) (err error) {
 func newServer(opt *options.Options) *server {
 	return &server{keepProbe: opt.KeepProbe, namer: opt.Namer, probes: opt.Mode == options.ModeProbe,
 		instead: opt.Instead, outside: opt.Engine(), timed: opt.Duration, relay: opt.Relay,
-		greeted: make(chan struct{}, 1), failed: make(chan struct{}, 1), connected: make(chan struct{}),
+		zeroPages: wholefile.ZeroPages(),
+		greeted:   make(chan struct{}, 1), failed: make(chan struct{}, 1), connected: make(chan struct{}),
 		started: make(chan struct{}, 1), accepting: make(chan struct{})}
 }
 
@@ -139,6 +143,15 @@ func (s *server) userNotes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.notes...)
+}
+
+// cutNote returns a line about images that could not be read any more, "" if all could.
+func (s *server) cutNote() string {
+	n := wholefile.ZeroPages() - s.zeroPages
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("files that programs run were cut off or overwritten: %d of their pages could not be read, so stacks and names may be missing or wrong", n)
 }
 
 // fallback returns why a process was sampled by the library instead of the probe, "" if none was, and the

@@ -32,6 +32,7 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/stack"
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/top"
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/waits"
+	"github.com/seedwalk/seedwalk/internal/wholefile"
 	"github.com/seedwalk/seedwalk/sample/alarm"
 )
 
@@ -74,6 +75,7 @@ func init() {
 }
 
 func main() {
+	wholefile.ReadCutAsZeros()
 	if len(os.Args) > 1 && slices.Contains([]string{"record", "agent", "top", "engine"}, os.Args[1]) {
 		alarm.EnlargeSlack() // these sample
 	}

@@ -24,8 +24,9 @@ func Map(path string, most int64) ([]byte, error) {
 	})
 }
 
-// place identifies a file for as long as it is mapped: its inode is not used again.
-type place struct{ device, inode, size uint64 }
+// place identifies a file for as long as it is mapped: its inode is not used again. zeros is ZeroPages when
+// it was mapped: an older mapping may have zeros in place of pages that the file has again.
+type place struct{ device, inode, size, zeros uint64 }
 
 // shared has the mappings of MapShared that are in use, and the address ranges of the last ones that have
 // ended.
@@ -43,7 +44,7 @@ func MapShared(path string, most int64) (m *Mapping, err error) {
 	_, err = mapped(path, most, func(fd int, info *syscall.Stat_t) ([]byte, error) {
 		shared.Lock()
 		defer shared.Unlock()
-		at := place{uint64(info.Dev), info.Ino, uint64(info.Size)}
+		at := place{uint64(info.Dev), info.Ino, uint64(info.Size), ZeroPages()}
 		if m = shared.of[at].Value(); m != nil {
 			return m.Data, nil
 		}

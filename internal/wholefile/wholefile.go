@@ -12,8 +12,12 @@
 // MapShared maps a file once for all callers. The mapping ends with its last user: the garbage collector
 // finds that no Mapping is reachable. Its bytes are not memory of Go, so a slice of them does not keep it.
 //
-// Known gaps: a file that is cut short while it is mapped faults on reading, as it
-// does for the program that runs it.
+// A file that is cut off while it is mapped faults on reading (SIGBUS), as in the program that runs it. In a
+// program that has called ReadCutAsZeros, the missing pages are zeros instead, wherever they are read.
+// They are counted. Format readers refuse zeros, or find that a table ends there.
+//
+// Known gaps: an unwind record that lies across the place where its file was cut off can look complete. The
+// handler works on Linux only. If the kernel has no room for one more mapping, the fault ends the process.
 package wholefile
 
 import (

@@ -183,6 +183,31 @@ func TestRecordOutsideNative(t *testing.T) {
 		"exit code %d\n%s", r.code, r.stderr)
 }
 
+// The library that a program runs is cut off during its recording. The program dies of it. The recording ends
+// as usual, and says that names may be missing: they are read from that library at the end.
+func TestLibraryIsCutOff(t *testing.T) {
+	needs.Command(t, "gcc")
+	dir := tempdir.New(t)
+	library, program := filepath.Join(dir, "libspin.so"), filepath.Join(dir, "spin")
+	source := filepath.Join(dir, "spin.c")
+	must.Do(t, os.WriteFile(source, []byte("void spin(void) { for (volatile int i = 0;; i++); }"), 0o600))
+	needs.Build(t, "gcc", "-shared", "-fPIC", "-o", library, source)
+	must.Do(t, os.WriteFile(source, []byte("void spin(void); int main() { spin(); }"), 0o600))
+	needs.Build(t, "gcc", "-o", program, source, library)
+	p, out := start(t, "env", "-C", dir, program), filepath.Join(dir, "out.swrec")
+	r := start(t, tool(t), "record", "--outside", "--pid", p.id, "--output", out)
+	size, grown := int64(0), 0
+	until(t, "the recording has samples", func() bool { // it grows once a second
+		if info, err := os.Stat(out + ".partial"); err == nil && info.Size() > size {
+			size, grown = info.Size(), grown+1
+		}
+		return grown > 4
+	})
+	must.Do(t, os.Truncate(library, 1))
+	expect.Equal(t, p.wait(), 128+int(unix.SIGBUS), "the program's exit code")
+	r.ended("were cut off")
+}
+
 // refusing returns the first words of a command line. They start the rest without the given capabilities, so
 // that the kernel refuses it the memory of processes that have them.
 func refusing(t *testing.T, capabilities string) []string {

@@ -253,8 +253,8 @@ var rooms = []room{
 	{Name: "cmd/seedwalk", May: []string{"cmd/engine", "cmd/record", "cmd/record/continuous",
 		"cmd/record/options", "cmd/record/output", "cmd/seedwalk/builder", "cmd/seedwalk/cli",
 		"cmd/seedwalk/doctor", "cmd/seedwalk/stack", "cmd/seedwalk/top", "cmd/seedwalk/waits",
-		"eventpipe/waits/session", "report/collect", "report/diff", "report/export", "report/recording",
-		"report/trace", "report/wire", "sample/alarm", "symbol"},
+		"eventpipe/waits/session", "internal/wholefile", "report/collect", "report/diff", "report/export",
+		"report/recording", "report/trace", "report/wire", "sample/alarm", "symbol"},
 		Test: []string{"*"}},
 
 	// The test kit. An assembler shares nothing with the reader it is for.
