@@ -1,6 +1,7 @@
 package output
 
 import (
+	"errors"
 	"os"
 	"sync"
 	"time"
@@ -18,6 +19,8 @@ const partialSuffix = ".partial"
 
 // flushEvery bounds how much a crash of the tool loses.
 const flushEvery = time.Second
+
+var errBusy = errors.New("another recording is writing there")
 
 // Recording writes recording files during the recording.
 type Recording struct {
@@ -116,12 +119,18 @@ func (f *Recording) Finish(info *collect.Info, names *recording.Keeper) options.
 	if err := f.w.End(); w.Err == nil {
 		w.Err = err
 	}
+	here, _ := f.file.Stat()
 	if f.Out.Path != "-" {
 		if err := f.file.Close(); w.Err == nil {
 			w.Err = err
 		}
 	}
 	if f.temp == "" {
+		return w
+	}
+	there, err := os.Lstat(f.temp)
+	if err == nil && !os.SameFile(here, there) { // where the file system has no locks
+		w.Err, w.Path = errBusy, ""
 		return w
 	}
 	if w.Err == nil {

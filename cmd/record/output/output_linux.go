@@ -30,8 +30,6 @@ func noSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-var errBusy = errors.New("another recording is writing there")
-
 // createPartial creates a growing file in the place of one that a killed tool has left, or of a link that
 // others have put there. The file is locked until both f and lock are closed.
 func createPartial(path string, mode os.FileMode) (f, lock *os.File, err error) {
@@ -40,7 +38,12 @@ func createPartial(path string, mode os.FileMode) (f, lock *os.File, err error) 
 		switch {
 		case err == nil && lockAt(f, path) == nil:
 			fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-			return f, os.NewFile(uintptr(fd), path), err
+			if err != nil {
+				os.Remove(path)
+				f.Close()
+				return nil, nil, os.NewSyscallError("fcntl", err)
+			}
+			return f, os.NewFile(uintptr(fd), path), nil
 		case err == nil: // another tool took it for one that was left
 			f.Close()
 		case !errors.Is(err, os.ErrExist):

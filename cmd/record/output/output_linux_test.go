@@ -1,10 +1,13 @@
 package output
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/report/collect"
@@ -46,6 +49,40 @@ func TestTwoRecordings(t *testing.T) {
 		"%v, %q, %v, %q", w.Err, w.Path, err, b)
 	must.Get(openRecording(out, nil))(t).Drop()
 	must.Get(openRecording(out, nil))(t).Drop()
+}
+
+// Without locks, the second recording takes the place of the first one. The first one fails, and does not
+// move the file of the second one.
+func TestTwoRecordingsWithoutLocks(t *testing.T) {
+	out := options.Output{Path: filepath.Join(tempdir.New(t), "a.swrec")}
+	first := must.Get(openRecording(out, nil))(t)
+	must.Do(t, os.Remove(out.Path+partialSuffix)) // as the second one does if it finds no lock
+	second := must.Get(openRecording(out, nil))(t)
+	first.Begin(&collect.Info{})
+	w := first.Finish(&collect.Info{}, nil)
+	expect.True(t, errors.Is(w.Err, errBusy) && w.Path == "", "the first: %v, %q", w.Err, w.Path)
+	second.Begin(&collect.Info{})
+	w = second.Finish(&collect.Info{}, nil)
+	expect.True(t, w.Err == nil && w.Path == out.Path, "the second: %v, %q", w.Err, w.Path)
+}
+
+// With no descriptor left for the lock, nothing stays: no file, and no descriptor.
+func TestPartialWithoutDescriptors(t *testing.T) {
+	out := options.Output{Path: filepath.Join(tempdir.New(t), "a.swrec")}
+	must.Get(openRecording(out, nil))(t).Drop() // opens what is opened only once
+	limit := unix.Rlimit{}
+	must.Do(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+	free := must.Get(unix.Dup(0))(t) // the lowest number, for the file
+	few := unix.Rlimit{Cur: uint64(free) + 1, Max: limit.Max}
+	unix.Close(free)
+	must.Do(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &few))
+	_, err := openRecording(out, nil)
+	after, err2 := unix.Dup(0)
+	must.Do(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
+	unix.Close(after)
+	expect.True(t, errors.Is(err, unix.EMFILE) && err2 == nil && after == free, "%v, %v", err, err2)
+	_, err = os.Lstat(out.Path + partialSuffix)
+	expect.True(t, errors.Is(err, os.ErrNotExist), "left behind: %v", err)
 }
 
 func TestNoPermission(t *testing.T) {
