@@ -38,12 +38,20 @@ func (f *File) rela(yield func(addr, value uint64) bool) bool {
 	return true
 }
 
+// maxRelrSteps bounds the search for the segments of relr's words: some 20 million words of a usual image.
+const maxRelrSteps = 1 << 28
+
 // relr reads packed relocations: an even entry is the address of a word, an odd one is a bitmap of
-// the 63 words that follow.
+// the 63 words that follow. It ends early in an image with so many words and segments that no linker has
+// written it.
 func (f *File) relr(yield func(addr, value uint64) bool) {
 	b, _, _ := f.Section(".relr.dyn")
 	var next uint64
+	left := maxRelrSteps / (1 + len(f.segments))
 	at := func(addr uint64) bool {
+		if left--; left < 0 {
+			return false
+		}
 		word, ok := f.BytesAt(addr, 8)
 		return !ok || yield(addr, binary.LittleEndian.Uint64(word))
 	}

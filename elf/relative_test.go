@@ -57,3 +57,24 @@ func TestRelatives(t *testing.T) {
 		})
 	}
 }
+
+// A hostile image has many segments, and many words in the last one. The time of all searches is bounded.
+func TestRelativesAreBounded(t *testing.T) {
+	const segments, bitmaps, data = 60000, 80, 0x100000
+	im := image{machine: elfasm.AMD64}
+	im.section(sectionHeader{name: ".data", typ: 1, flags: 2, addr: data}, make([]byte, 8*64*bitmaps))
+	const body = (64 + 56*segments + 15) &^ 15 // behind the headers
+	for range segments - 1 {
+		im.segments = append(im.segments, program{typ: 1, vaddr: 1, filesz: 1, memsz: 1})
+	}
+	im.segments = append(im.segments, program{typ: 1, off: body, vaddr: data, filesz: 8 * 64 * bitmaps,
+		memsz: 8 * 64 * bitmaps})
+	relr := binary.LittleEndian.AppendUint64(nil, data)
+	for range bitmaps {
+		relr = binary.LittleEndian.AppendUint64(relr, ^uint64(0))
+	}
+	im.section(sectionHeader{name: ".relr.dyn", typ: 19, addr: 0x500}, relr)
+	f, n := must.Get(New(im.bytes(), "image"))(t), 0
+	f.Relatives(func(uint64, uint64) bool { n++; return true })
+	expect.Equal(t, n, maxRelrSteps/(1+segments), "words")
+}

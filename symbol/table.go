@@ -127,10 +127,13 @@ func (t *Table) Find(addr uint64) (name string, offset uint64, ok bool) {
 	if !found {
 		i--
 	}
-	for j := int32(i); j >= 0; j = t.entries[j].outer {
+	for j, steps := int32(i), 0; j >= 0 && steps < maxNested; j, steps = t.entries[j].outer, steps+1 {
 		if e := &t.entries[j]; addr < e.end {
 			return e.name, addr - e.start, true
 		}
 	}
 	return "", 0, false
 }
+
+// maxNested bounds the symbols around one address that Find checks: real ones are a handful.
+const maxNested = 1 << 14

@@ -78,6 +78,20 @@ func TestDeepNest(t *testing.T) {
 	expect.True(t, ok && off == 19999, "offset %d, %v", off, ok)
 }
 
+// A hostile image nests all of its symbols. A search in them is bounded.
+func TestTooDeepNest(t *testing.T) {
+	const n = maxNested + 1
+	var s []Symbol
+	for i := range uint64(n) {
+		s = append(s, Symbol{Addr: i, Size: 2*n - 2*i, Name: "f"}) // the ends are 2n, 2n-1, ...
+	}
+	table := NewTable(s, nil)
+	_, off, ok := table.Find(2*n - 2)
+	expect.True(t, ok && off == 2*n-3, "the last one that is checked: offset %d, %v", off, ok)
+	_, _, ok = table.Find(2*n - 1)
+	expect.True(t, !ok, "one more is checked")
+}
+
 func TestDemangle(t *testing.T) {
 	cases := []struct{ in, want string }{
 		{"memcpy", "memcpy"},
