@@ -15,7 +15,8 @@ const maxQueued = 4 << 20
 type queue struct {
 	mu      sync.Mutex
 	changed sync.Cond
-	bytes   []byte // written and not yet read
+	bytes   []byte // written
+	read    int    // the first ones have been read
 	closed  bool
 }
 
@@ -29,7 +30,7 @@ func newQueue() *queue {
 func (q *queue) Write(b []byte) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.bytes) > 0 && len(q.bytes)+len(b) > maxQueued && !q.closed {
+	for q.left() > 0 && q.left()+len(b) > maxQueued && !q.closed {
 		q.changed.Wait()
 	}
 	if q.closed {
@@ -44,17 +45,22 @@ func (q *queue) Write(b []byte) (int, error) {
 func (q *queue) Read(b []byte) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.bytes) == 0 && !q.closed {
+	for q.left() == 0 && !q.closed {
 		q.changed.Wait()
 	}
-	if len(q.bytes) == 0 {
+	if q.left() == 0 {
 		return 0, io.EOF
 	}
-	n := copy(b, q.bytes)
-	q.bytes = q.bytes[:copy(q.bytes, q.bytes[n:])]
+	n := copy(b, q.bytes[q.read:])
+	if q.read += n; q.read >= q.left() { // no more bytes are moved than have been read
+		q.bytes, q.read = q.bytes[:copy(q.bytes, q.bytes[q.read:])], 0
+	}
 	q.changed.Signal()
 	return n, nil
 }
+
+// left returns the number of bytes that were written and not yet read.
+func (q *queue) left() int { return len(q.bytes) - q.read }
 
 // Close ends the stream. Later writes fail. The bytes in the queue can still be read.
 func (q *queue) Close() {

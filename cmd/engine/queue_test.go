@@ -109,3 +109,17 @@ func TestQueue(t *testing.T) {
 	_, err = q.Read(first)
 	expect.Equal(t, err, io.EOF, "error at the end")
 }
+
+// Small reads of a full queue do not move its bytes each time.
+func TestQueueMovesFew(t *testing.T) {
+	q, part, moved := newQueue(), make([]byte, maxQueued/1024), 0
+	q.Write(make([]byte, maxQueued))
+	for range 1024 {
+		q.Read(part)
+		if q.read == 0 {
+			moved += len(q.bytes)
+		}
+	}
+	expect.True(t, q.left() == 0 && moved <= maxQueued, "%d of %d bytes moved, %d left",
+		moved, maxQueued, q.left())
+}
