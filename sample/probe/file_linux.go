@@ -25,7 +25,8 @@ type File struct {
 	dead  []int32          // slots of ended threads that still have a timer
 	used  map[uint32]int32 // slot of a thread
 
-	numbers Numbers // of the target's threads; nil = the same as ours
+	numbers Numbers           // of the target's threads; nil = the same as ours
+	unknown map[uint32]uint64 // numbers of no thread, and when each was looked for
 }
 
 // Numbers translates between our thread numbers and the target's own. The file contains the target's.
@@ -44,12 +45,29 @@ func (f *File) outer(tid uint32) uint32 {
 		return tid
 	}
 	ours, ok := f.numbers.Outer(tid)
-	if !ok {
-		f.numbers.Refresh()
-		ours, _ = f.numbers.Outer(tid)
+	if ok {
+		return ours
+	}
+	now := Clock()
+	if now-f.unknown[tid] < uint64(unknownFor) {
+		return 0
+	}
+	f.numbers.Refresh()
+	if ours, ok = f.numbers.Outer(tid); !ok {
+		if f.unknown == nil || len(f.unknown) >= maxUnknown {
+			f.unknown = map[uint32]uint64{}
+		}
+		f.unknown[tid] = now
 	}
 	return ours
 }
+
+// A number that no thread has is looked for again after a while: a new thread may get it. The search reads
+// files of all threads, and each event about a lock whose owner has ended has such a number.
+const (
+	unknownFor = time.Second
+	maxUnknown = 1 << 16
+)
 
 // inner returns the target's number of a thread, 0 if it is not the target's.
 func (f *File) inner(tid uint32) uint32 {

@@ -47,6 +47,33 @@ func TestHelperInNamespace(t *testing.T) {
 	expect.Equal(t, f.Helper(), 1007, "its thread")
 }
 
+// ended are the numbers of a process whose threads have ended. It counts the searches for them.
+type ended struct {
+	shifted
+	searches *int
+}
+
+func (e ended) Refresh()                  { *e.searches++ }
+func (ended) Outer(uint32) (uint32, bool) { return 0, false }
+
+// The thread that held a lock may have ended. Its number is looked for once, and again after a while: another
+// thread may get the number.
+func TestHolderHasEnded(t *testing.T) {
+	f, searches := slotFile(), 0
+	f.SetNumbers(ended{searches: &searches})
+	for range 3 {
+		for tid := range uint64(50) {
+			expect.Equal(t, f.Holder(tid), 0, "a thread that has ended")
+		}
+	}
+	expect.Equal(t, searches, 49, "searches for 49 numbers") // 0 is no number
+	f.unknown[7] -= uint64(unknownFor)
+	for range 3 {
+		f.Holder(7)
+	}
+	expect.Equal(t, searches, 50, "searches after a while")
+}
+
 // The probe does not wait for a signal of the relay that could not be sent.
 func TestUnsent(t *testing.T) {
 	f := slotFile()
