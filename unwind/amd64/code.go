@@ -15,19 +15,20 @@ import (
 // codeWindow is how many bytes of code are read from an address on.
 const codeWindow = 256
 
-// restoreRT is the signal trampoline: mov rax, 15 (rt_sigreturn); syscall.
-var restoreRT = []byte{0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05}
-
-const syscallAt = 7 // offset of its syscall
+// trampolines are the signal trampolines: mov rax, 15 (rt_sigreturn); syscall. Compilers write mov eax, 15.
+var trampolines = [...][]byte{{0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05}, {0xb8, 15, 0, 0, 0, 0x0f, 0x05}}
 
 // inTrampoline reports whether ip is at one of a signal trampoline's two instructions. A handler's return
 // address is the first one's, without a call before it.
 func inTrampoline(m *module.Module, ip uint64) bool {
-	if bytes.Equal(m.Bytes(ip, len(restoreRT)), restoreRT) {
-		return true
+	for _, code := range trampolines {
+		start := ip - uint64(len(code)-2) // at the syscall
+		if bytes.Equal(m.Bytes(ip, len(code)), code) ||
+			start < ip && bytes.Equal(m.Bytes(start, len(code)), code) {
+			return true
+		}
 	}
-	start := ip - syscallAt
-	return ip >= syscallAt && bytes.Equal(m.Bytes(start, len(restoreRT)), restoreRT)
+	return false
 }
 
 // The kernel's signal frame as the trampoline finds it: RSP at the ucontext.

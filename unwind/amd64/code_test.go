@@ -175,8 +175,16 @@ func TestCodeProvesNothing(t *testing.T) {
 // The trampoline is known by its bytes, at its first instruction and at its
 // system call, and restores every register of the interrupted frame.
 func TestTrampolineByBytes(t *testing.T) {
-	for _, off := range []uint64{0, syscallAt} {
-		u, s, r := unwinder(codeTable(t, restoreRT)), newStack(), start(codeLo+off, sp0)
+	for i := range 4 {
+		code := []byte("\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05") // mov rax, 15; syscall
+		if i < 2 {
+			code = []byte("\xb8\x0f\x00\x00\x00\x0f\x05") // mov eax, 15; syscall
+		}
+		off := uint64(0)
+		if i%2 != 0 {
+			off = uint64(len(code) - 2) // at the system call
+		}
+		u, s, r := unwinder(codeTable(t, code)), newStack(), start(codeLo+off, sp0)
 		s.Set(sp0+ucGregs+15*8, sp0-64)
 		s.Set(sp0+ucRIP, codeLo+0x400)
 		var f unwind.Frame
