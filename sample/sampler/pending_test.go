@@ -224,3 +224,8 @@ func TestManySamples(t *testing.T) {
 	}
 	expect.True(t, to.Len() > 1<<17, "%d bytes were written", to.Len())
 }
+
+func TestUnprovenNote(t *testing.T) {
+	expect.Equal(t, unprovenNote(1, "why"), "1 sample ends at managed code: why")
+	expect.Equal(t, unprovenNote(20, "why"), "20 samples end at managed code: why")
+}

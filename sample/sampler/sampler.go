@@ -189,8 +189,15 @@ func (e *Base) NoteUnproven() {
 		if why == "" {
 			why = "the runtime's tables could not be read any more, most likely because the process had ended"
 		}
-		e.Stream.Out.Note(strconv.FormatUint(e.Stats.Unproven, 10) + " samples end at managed code: " + why)
+		e.Stream.Out.Note(unprovenNote(e.Stats.Unproven, why))
 	}
+}
+
+func unprovenNote(n uint64, why string) string {
+	if n == 1 {
+		return "1 sample ends at managed code: " + why
+	}
+	return strconv.FormatUint(n, 10) + " samples end at managed code: " + why
 }
 
 // Send appends a sample of a thread that was taken just now.
