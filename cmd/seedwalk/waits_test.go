@@ -212,6 +212,18 @@ func TestWaitsEveryBadInput(t *testing.T) {
 	}
 }
 
+// A command that cannot be started is named, with what to do.
+func TestWaitsNotStarted(t *testing.T) {
+	_, stderr, code, _ := tool(t, "waits", "--", "no-such-command")
+	expect.True(t, code == 127 &&
+		stderr == "seedwalk waits: no-such-command: command not found; check the name and PATH\n",
+		"%d %q", code, stderr)
+	folder := tempdir.New(t)
+	_, stderr, code, _ = tool(t, "waits", "--", folder)
+	expect.True(t, code >= 126 && strings.HasPrefix(stderr, "seedwalk waits: "+folder+": c"),
+		"%d %q", code, stderr)
+}
+
 // TestWaitsBlind: what a trace cannot show is said once, in the text or on the standard error, and is exit
 // code 1.
 func TestWaitsBlind(t *testing.T) {

@@ -21,7 +21,7 @@ func (f *captureFlags) run() int {
 		cmd = exec.Command(f.command[0], f.command[1:]...)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 		if err := cmd.Start(); err != nil {
-			return cli.NotStarted("capture", err)
+			return cli.NotStarted("capture", f.command[0], err)
 		}
 		pid = cmd.Process.Pid
 	}

@@ -90,12 +90,13 @@ func PrintJSON(command string, v any, indent string) int {
 	return ExitOK
 }
 
-// NotStarted reports why a command could not be started, and returns the exit code.
-func NotStarted(command string, err error) int {
+// NotStarted reports why a program could not be started, as record does, and returns the exit code.
+func NotStarted(command, program string, err error) int {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
-		return Fail(command, options.ExitNotFound, err)
+		return Fail(command, options.ExitNotFound, program+": command not found; check the name and PATH")
 	}
-	return Fail(command, options.ExitCannotRun, err)
+	return Fail(command, options.ExitCannotRun,
+		program+": cannot run: "+options.Reason(err)+"; check that it is an executable file")
 }
 
 // Stdout is the standard output of the commands. It keeps the first error of a write. A command whose output

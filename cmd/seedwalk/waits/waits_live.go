@@ -147,7 +147,7 @@ func (f *waitsFlags) start(env []string) (cmd *exec.Cmd, ended chan struct{}, co
 	}
 	cmd.Env = env
 	if err := cmd.Start(); err != nil {
-		return nil, nil, cli.NotStarted("waits", err)
+		return nil, nil, cli.NotStarted("waits", f.command[0], err)
 	}
 	ended = make(chan struct{})
 	go func() { cmd.Wait(); close(ended) }()
