@@ -208,6 +208,24 @@ func TestLibraryIsCutOff(t *testing.T) {
 	r.ended("were cut off")
 }
 
+// The monotonic clock of a program in another time namespace differs from ours. The probe in it still knows
+// that the recorder lives, and the samples have the right times.
+func TestTimeNamespace(t *testing.T) {
+	by := []string{"unshare", "--time", "--monotonic", "100000"}
+	if exec.Command(by[0], append(by[1:], "true")...).Run() != nil {
+		t.Skip("SKIPPED-CHECK: no time namespaces here (they need root)")
+	}
+	p := attached(t, append(by, app(t, "Truth", "12")...)...)
+	r := recordRaw(t, "--duration 4s --pid "+p.id)
+	t.Log("\n" + r.stderr)
+	must.Equal(t, r.code, 0, "exit code")
+	c := newChecker(t)
+	c.recorded(t, r)
+	c.few(t, 0, 97)
+	expect.True(t, !strings.Contains(r.stderr, "WARNING: only"), "samples are missing")
+	p.truthDone()
+}
+
 // refusing returns the first words of a command line. They start the rest without the given capabilities, so
 // that the kernel refuses it the memory of processes that have them.
 func refusing(t *testing.T, capabilities string) []string {

@@ -84,7 +84,8 @@ func (f *File) Waiting(g func(Waiting)) {
 		}
 		o := w.open[0].load()
 		if atomic.LoadUint32(&w.tid) == tid && atomic.LoadUint32(&w.depth) >= 1 && atomic.LoadUint64(&w.open[0].since) == since {
-			g(Waiting{f.outer(tid), o.id, since, append([]byte(nil), o.payload[:min(o.size, startRoom)]...)})
+			g(Waiting{f.outer(tid), o.id, since - f.ahead,
+				append([]byte(nil), o.payload[:min(o.size, startRoom)]...)})
 		}
 	}
 }
@@ -111,7 +112,7 @@ func (o *open) load() (out open) {
 const openWords = unsafe.Sizeof(open{}) / 8
 
 // Beat updates the heartbeat that shows the probe that the tool is alive.
-func (f *File) Beat() { atomic.StoreUint64(&f.h.heartbeat, Clock()) }
+func (f *File) Beat() { atomic.StoreUint64(&f.h.heartbeat, Clock()+f.ahead) }
 
 // SetSilence sets how long the tool may be silent before the probe takes it for dead.
 func (f *File) SetSilence(d time.Duration) { atomic.StoreUint64(&f.h.stale, uint64(d)) }

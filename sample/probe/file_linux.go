@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -112,6 +114,7 @@ func Open(fd, pid int) (*File, error) {
 	f.done = map[uint64]uint64{}
 	f.tail = atomic.LoadUint64(&f.h.tail)
 	f.freed = f.tail
+	f.ahead = monotonic(fmt.Sprintf("/proc/%d", pid)) - monotonic("/proc/self")
 	f.Beat()
 	return f, nil
 }
@@ -150,15 +153,30 @@ func (f *File) Close() error { return unix.Munmap(f.data) }
 
 // Read calls g for every available record.
 func (f *File) Read(g func(*Record)) {
-	if f.numbers == nil {
+	if f.numbers == nil && f.ahead == 0 {
 		f.read(g)
 		return
 	}
 	f.read(func(r *Record) {
+		r.Time -= f.ahead
+		if r.Why == Event && r.Event != AskedCopy && r.Since != 0 {
+			r.Since -= f.ahead
+		}
 		if r.TID = f.outer(r.TID); r.TID != 0 {
 			g(r)
 		}
 	})
+}
+
+// monotonic returns the offset of CLOCK_MONOTONIC in the time namespace of a process, in nanoseconds
+// (time_namespaces(7)).
+func monotonic(proc string) uint64 {
+	text, _ := os.ReadFile(proc + "/timens_offsets")
+	var seconds, nanos int64
+	if _, rest, ok := strings.Cut(string(text), "monotonic"); ok {
+		fmt.Sscan(rest, &seconds, &nanos)
+	}
+	return uint64(seconds*int64(time.Second) + nanos)
 }
 
 // Clock returns the time by the probe's clock, in nanoseconds.

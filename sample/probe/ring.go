@@ -12,7 +12,7 @@ type Record struct {
 	Slot      int
 	Why       Why
 	Flags     uint16
-	Time      uint64   // CLOCK_MONOTONIC, nanoseconds
+	Time      uint64   // our CLOCK_MONOTONIC, nanoseconds
 	Weight    uint32   // timer periods that it represents, at least 1
 	Nanos     uint32   // spent in the handler
 	StackAddr uint64   // address of Stack's first byte
@@ -35,6 +35,7 @@ type reader struct {
 	freed uint64            // the tail last stored for the probe
 	done  map[uint64]uint64 // positions and sizes of records read beyond the tail
 	buf   []byte
+	ahead uint64 // how far the clock of the target's time namespace is ahead of ours, nanoseconds
 	Stuck uint64 // records skipped because they were not committed
 	Bad   uint64 // positions with an impossible record
 

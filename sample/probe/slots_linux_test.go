@@ -2,6 +2,7 @@ package probe
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -72,6 +73,26 @@ func TestHolderHasEnded(t *testing.T) {
 		f.Holder(7)
 	}
 	expect.Equal(t, searches, 50, "searches after a while")
+}
+
+// The kernel shows the offsets of a time namespace as seconds and nanoseconds. The second part is never
+// negative.
+func TestMonotonic(t *testing.T) {
+	dir := t.TempDir()
+	expect.Equal(t, monotonic(dir), 0, "a kernel without time namespaces")
+	must.Do(t, os.WriteFile(filepath.Join(dir, "timens_offsets"),
+		[]byte("monotonic          -2 500000000\nboottime            7         0\n"), 0o600))
+	expect.Equal(t, int64(monotonic(dir)), -1_500_000_000, "nanoseconds")
+}
+
+// The heartbeat is by the target's clock, and its waits are by ours.
+func TestAhead(t *testing.T) {
+	f, ahead := slotFile(), uint64(1<<50)
+	f.ahead, f.waits = ahead, []waiter{{tid: 7, depth: 1}}
+	f.waits[0].open[0].since = ahead + 5
+	f.Beat()
+	expect.True(t, f.h.heartbeat >= ahead && f.h.heartbeat-ahead <= Clock(), "heartbeat %d", f.h.heartbeat)
+	f.Waiting(func(w Waiting) { expect.Equal(t, w.Since, 5, "start of the wait") })
 }
 
 // The probe does not wait for a signal of the relay that could not be sent.
