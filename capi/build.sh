@@ -38,8 +38,8 @@ if [ "$1" = shared ]; then
 	windows) flags+=" -extldflags=-Wl,--out-implib,$(dirname "$out")/seedwalk.lib" ;;
 	esac
 fi
-[ "$1" = shared ] || export CGO_CFLAGS="${CGO_CFLAGS:--O2 -g} -DSW_ARCHIVE"
-CGO_ENABLED=1 LDFLAGS=$flags ../scripts/library.sh "c-$1" -o "$out" .
+# A tag, since other C flags would compile all of Go's packages with C in them once more.
+CGO_ENABLED=1 LDFLAGS=$flags ../scripts/library.sh "c-$1" -tags "$1" -o "$out" .
 rm -f "${out%.*}.h" # Go writes one of its own
 
 # Every name that the archive defines begins with seedwalk_, so that none of ours or of Go's

@@ -18,6 +18,7 @@ package main
 
 /*
 #cgo CFLAGS: -O2 -Wall -Wextra -Werror -Wno-unused-parameter
+#cgo archive CFLAGS: -DSW_ARCHIVE
 #include "types.h"
 
 _Static_assert(sizeof(seedwalk_frame) == 40, "layout of seedwalk_frame");

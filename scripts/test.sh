@@ -100,9 +100,9 @@ quick)
 		"${MAKE:-make}" --no-print-directory lint vectors | tee "$part"
 		echo $? >"$part.lint"
 		took lint
+		lane pages $pages
 	} &
 	lane units -short $(go list ./... | grep -vxF -e "$e2e" -e "$long" -e "$live" -e "$pages")
-	lane pages $pages
 	wait
 	# What these cannot check is counted with the tests that are skipped.
 	grep -o 'SKIPPED-CHECK: .*' "$part" >>"$log"
