@@ -219,7 +219,7 @@ func TestProbeNet10(t *testing.T) {
 		}
 	}
 	all, methods := len(r.samples), len(r.names)
-	expect.Figures(t, all >= 100 && doubtful*200 <= all && lost*200 <= all && unnamed*100 <= methods &&
+	expect.Figures(t, all >= 100 && doubtful*100 <= all && lost*200 <= all && unnamed*100 <= methods &&
 		methods >= 100,
 		"%d samples, %d not whole, %d with a doubtful frame, %d with managed code on top, %d methods, %d without a name",
 		all, lost, doubtful, managed, methods, unnamed)

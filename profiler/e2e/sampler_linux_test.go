@@ -19,7 +19,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-var samplerSamples = flag.Int("sampler", 1500,
+var samplerSamples = flag.Int("sampler", 600,
 	"how many samples TestSampler judges of each build on each runtime")
 
 // vendorLock is held while something is built in libraries.

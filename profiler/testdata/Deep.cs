@@ -69,7 +69,7 @@ public static unsafe class Deep
         int x = 1;
         while (leaf != "turn" && Stopwatch.GetTimestamp() < until)
             if (leaf == "wait")
-                Thread.Sleep(20);
+                Thread.Sleep(100);
             else
                 for (int i = 0; i < 1000; i++)
                     x += i * x;

@@ -31,8 +31,8 @@ NOINLINE static uint32_t shop_cart(uint32_t item, int depth)
 
 NOINLINE static void shop_restock(uint32_t seed)
 {
-	for (uint32_t i = 0; i < 4096; i++)
-		stock[i] = seed ^ i * 2654435761u;
+	for (uint32_t i = 0; i < 16 * 4096; i++)
+		stock[i & 4095] = seed ^ i * 2654435761u;
 }
 
 static int64_t shop_now(void)

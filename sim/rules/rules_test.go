@@ -97,7 +97,7 @@ func TestKept(t *testing.T) {
 // many distinct results, as the cut one counts. Each rule is compared within the bound of its broken side,
 // and without a bound if that is feasible.
 func TestWhole(t *testing.T) {
-	most, n := 300_000.0, 0
+	most, n := 100_000.0, 0
 	switch {
 	case *long:
 		most = 12_000_000 // minutes
