@@ -104,8 +104,11 @@ func (e *Base) hello() *wire.Hello {
 // sample. Then the process has ended, or the walk cannot continue on the one stack that the kernel copied.
 // The engine's thread calls it.
 func (e *Base) Walk(c *walk.Capture) (gap merge.Gap, needs, ok bool) {
+	e.Target.KeepPages()
+	defer e.Target.DropPages()
 	frames, gap, needs := e.walkOnce(c)
 	if gap != merge.GapNone && !needs && e.remapped() {
+		e.Target.KeepPages()
 		frames, gap, needs = e.walkOnce(c)
 	}
 	if e.ReadsRest != nil && e.endedAtCopy(c, gap) {

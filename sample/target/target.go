@@ -20,6 +20,7 @@ import (
 type Process struct {
 	Arch   context.Arch
 	Mem    live.Memory
+	pages  *memory.Pages // the same, for what the runtime keeps about its code; nil: no runtime yet
 	loader *live.Loader
 	Maps   []live.Mapping                        // sorted; with a view: only the executable ones
 	MapsOf func(pid int) ([]live.Mapping, error) // reads all mappings; nil: a core, or there is a view
@@ -71,6 +72,21 @@ func New(pid int, a context.Arch, mem live.Memory, loader *live.Loader) *Process
 		t.File = FilesOf(pid)
 	}
 	return t
+}
+
+// KeepPages makes the tables and the names read each page of the process once, until DropPages. Then they do not
+// see what the process changes.
+func (t *Process) KeepPages() {
+	if t.pages != nil {
+		t.pages.Begin()
+	}
+}
+
+// DropPages ends what KeepPages began.
+func (t *Process) DropPages() {
+	if t.pages != nil {
+		t.pages.End()
+	}
 }
 
 // Word returns the word at an address of the process, 0 if it is unreadable.
@@ -230,7 +246,7 @@ func (t *Process) Find() {
 			t.Why = "the tables of " + m.Path + " cannot be used: " + err.Error()
 			continue
 		}
-		names, err := naming.New(t.Mem, tables.Descriptor())
+		names, err := naming.New(t.pages, tables.Descriptor())
 		if err != nil {
 			t.Why = err.Error()
 			t.searches[m.ID] = search{refused: true}
@@ -245,11 +261,14 @@ func (t *Process) Find() {
 
 // open opens the tables of the runtime in a module.
 func (t *Process) open(m *module.Module) (*contract.Tables, error) {
+	if t.pages == nil {
+		t.pages = memory.NewPages(t.Mem)
+	}
 	switch {
 	case m.ELF != nil:
-		return contract.Open(t.Mem, m.ELF, m.Bias)
+		return contract.Open(t.pages, m.ELF, m.Bias)
 	case m.PE != nil && t.Mapped != nil:
-		return contract.OpenPE(t.Mem, m.PE, m.Bias)
+		return contract.OpenPE(t.pages, m.PE, m.Bias)
 	}
 	return nil, &contract.Error{Structure: contract.NoRuntime}
 }
