@@ -6,8 +6,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
-// counted is memory from 0x10000 to 0x90000 whose bytes are value. The last page can be read in its first half
-// only.
+// counted is memory from 0x10000 to 0x90000 whose bytes are value. Only the first half of the last page can be
+// read.
 type counted struct {
 	value byte
 	reads int
@@ -33,7 +33,8 @@ func TestPages(t *testing.T) {
 		b, before := make([]byte, n), c.reads
 		ok := p.ReadAt(b, addr)
 		expect.True(t, ok == want && (!ok || b[0] == value && b[n-1] == value) && c.reads-before == reads,
-			"%#x: %v, % x, %d reads; want %v, %x, %d reads", addr, ok, b[:1], c.reads-before, want, value, reads)
+			"%#x: %v, % x, %d reads; want %v, %x, %d reads", addr, ok, b[:1], c.reads-before, want, value,
+			reads)
 	}
 	read(0x10008, 8, true, 1, 1)
 	c.value = 2
