@@ -6,8 +6,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
-// counted is memory from 0x10000 to 0x90000 whose bytes are value. Only the first half of the last page can be
-// read.
+// counted is memory from 0x10000 to 0x90000 whose bytes are value. Only the first half of the last page can
+// be read.
 type counted struct {
 	value byte
 	reads int

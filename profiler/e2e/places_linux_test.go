@@ -14,8 +14,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// placeSamples is how many samples of known places TestPlaces must compare. Each run takes that many times three
-// milliseconds.
+// placeSamples is how many samples of known places TestPlaces must compare. A run takes three milliseconds
+// for each.
 const placeSamples = 1000
 
 // A place is a call of Burn<S1>, Burn<S2>, ... in Places.cs.

@@ -49,9 +49,9 @@ func TestWindowsTorture(t *testing.T) {
 	must.True(t, plain.code == 7,
 		"without a profiler: exit code %d, output %q\n%s", plain.code, plain.stdout, plain.stderr)
 	want, total, seen := int(5*tortureTime.Seconds()), 0, map[string]int{}
-	for run := 0; run < 3 && total < want; run++ { // on a loaded machine, one run may not give enough
-		samples, rd, res := recordWindows(t, *tortureTime+time.Minute, nil, []string{"--rate", "1000"}, core222,
-			"Torture.exe", fmt.Sprint(tortureTime.Seconds()))
+	for run := 0; run < 3 && total < want; run++ { // one may not be enough on a loaded machine
+		samples, rd, res := recordWindows(t, *tortureTime+time.Minute, nil, []string{"--rate", "1000"},
+			core222, "Torture.exe", fmt.Sprint(tortureTime.Seconds()))
 		t.Logf("%d samples in %v\n%s", len(samples), *tortureTime, res.stderr)
 		must.True(t, res.code == plain.code && res.stdout == plain.stdout,
 			"exit code %d, output %q; without a profiler %d, %q", res.code, res.stdout, plain.code,

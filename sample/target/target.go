@@ -74,8 +74,8 @@ func New(pid int, a context.Arch, mem live.Memory, loader *live.Loader) *Process
 	return t
 }
 
-// KeepPages makes the tables and the names read each page of the process once, until DropPages. They do not see
-// what the process changes meanwhile.
+// KeepPages makes the tables and the names read each page of the process once, until DropPages. They do not
+// see what the process changes meanwhile.
 func (t *Process) KeepPages() {
 	if t.pages != nil {
 		t.pages.Begin()
