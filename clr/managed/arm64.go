@@ -89,9 +89,9 @@ func (t *Tables) stepARM64(s *unwind.State, mem *memory.Window, b *unwind.Bounds
 	if stop != unwind.StopNone {
 		return stop
 	}
-	to, by := *from, unwind.TrustLeaf
+	to, trust := *from, unwind.TrustLeaf
 	if fn.Kind == Method {
-		by, stop = t.leaveARM64(fn, at, &to, mem)
+		trust, stop = t.leaveARM64(fn, at, &to, mem)
 	} else {
 		f.Kind = unwind.KindStub
 		stop = t.stubARM64(fn.Kind, at, &to)
@@ -103,7 +103,7 @@ func (t *Tables) stepARM64(s *unwind.State, mem *memory.Window, b *unwind.Bounds
 		return stop
 	}
 	*from = to
-	s.Reached(false, by)
+	s.Reached(false, trust)
 	f.CFA = from.Sp
 	return unwind.StopNone
 }
@@ -112,7 +112,7 @@ func (t *Tables) stepARM64(s *unwind.State, mem *memory.Window, b *unwind.Bounds
 // subtracting anything. The exception is a return address past the function's end, after a call that does not
 // return: its offset is that of the call.
 func (t *Tables) leaveARM64(fn *function, at unwind.Address, regs *context.ARM64,
-	mem *memory.Window) (by unwind.Trust, stop unwind.Stop) {
+	mem *memory.Window) (trust unwind.Trust, stop unwind.Stop) {
 	info, offset := &fn.arm.info, uint32(at.IP-fn.Base)-fn.EntryARM64.Begin
 	if offset >= info.Length && !at.Exact {
 		offset -= 4

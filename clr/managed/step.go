@@ -126,9 +126,9 @@ func (t *Tables) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *
 		return stop
 	}
 	t.rules.Add(at, fn.rule)
-	to, by := *from, unwind.TrustLeaf
+	to, trust := *from, unwind.TrustLeaf
 	if fn.Kind == Method {
-		by, stop = fn.step(at, &to, mem)
+		trust, stop = fn.step(at, &to, mem)
 	} else {
 		f.Kind = unwind.KindStub
 		stop = t.stub(fn.Kind, at, &to, mem)
@@ -140,7 +140,7 @@ func (t *Tables) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *
 		return stop
 	}
 	*from = to
-	s.Reached(false, by)
+	s.Reached(false, trust)
 	f.CFA = from.SP()
 	return unwind.StopNone
 }
@@ -158,7 +158,7 @@ func progress(from, to *context.AMD64, mem *memory.Window, b *unwind.Bounds) unw
 
 // step undoes a method's frame, in an epilog by its code.
 func (fn *function) step(at unwind.Address, regs *context.AMD64,
-	mem *memory.Window) (by unwind.Trust, stop unwind.Stop) {
+	mem *memory.Window) (trust unwind.Trust, stop unwind.Stop) {
 	res, stop := amd64.StepFunction(fn.Table, fn.Entry, uint32(at.IP-fn.Base), at.Exact, regs, mem)
 	switch {
 	case stop != unwind.StopNone:

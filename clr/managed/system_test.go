@@ -105,25 +105,25 @@ func TestSystem(t *testing.T) {
 		stack map[int]uint64
 		stop  unwind.Stop
 		sp    int // words
-		by    unwind.Trust
+		trust unwind.Trust
 		kind  unwind.Kind
 		rsi   uint64 // 0: unchanged
 		high  uint64 // of the stack; 0: the window's end
 	}{
 		{name: "registered method", ip: codeAt + 0x20, stack: map[int]uint64{6: caller}, sp: 7,
-			by: unwind.TrustUnwindInfo, kind: unwind.KindManaged, rsi: 0x9004},
+			trust: unwind.TrustUnwindInfo, kind: unwind.KindManaged, rsi: 0x9004},
 		{name: "its prolog", ip: codeAt + 1, exact: true, stack: map[int]uint64{1: caller}, sp: 2,
-			by: unwind.TrustUnwindInfo, kind: unwind.KindManaged},
+			trust: unwind.TrustUnwindInfo, kind: unwind.KindManaged},
 		{name: "its epilog", ip: codeAt + 0x44, exact: true, stack: map[int]uint64{2: caller}, sp: 3,
-			by: unwind.TrustEpilog, kind: unwind.KindManaged, rsi: 0x9000},
+			trust: unwind.TrustEpilog, kind: unwind.KindManaged, rsi: 0x9000},
 		{name: "precompiled method", ip: imageAt + 0x120, stack: map[int]uint64{4: caller}, sp: 5,
-			by: unwind.TrustUnwindInfo, kind: unwind.KindManaged},
+			trust: unwind.TrustUnwindInfo, kind: unwind.KindManaged},
 		{name: "thunk of a precompiled image", ip: imageAt + 0x300, exact: true,
 			stack: map[int]uint64{0: caller}, stop: unwind.NoInfo},
 		{name: "thunk with a method's return address on top", ip: imageAt + 0x300, exact: true,
-			stack: map[int]uint64{0: codeAt + 0x20}, sp: 1, by: unwind.TrustLeaf, kind: unwind.KindStub},
+			stack: map[int]uint64{0: codeAt + 0x20}, sp: 1, trust: unwind.TrustLeaf, kind: unwind.KindStub},
 		{name: "stub behind a native call", ip: 0x5000, exact: true, stack: map[int]uint64{0: caller}, sp: 1,
-			by: unwind.TrustLeaf, kind: unwind.KindStub},
+			trust: unwind.TrustLeaf, kind: unwind.KindStub},
 		{name: "stub with no return address", ip: 0x5000, exact: true, stop: unwind.NoInfo},
 		{name: "a stub never calls", ip: 0x5000, stack: map[int]uint64{0: caller}, stop: unwind.NoInfo},
 		{name: "return address 0", ip: codeAt + 0x20, stack: map[int]uint64{6: 0}, stop: unwind.EndOfStack},
@@ -149,7 +149,7 @@ func TestSystem(t *testing.T) {
 				if want == 0 {
 					want = before.AMD64.GPR[context.RSI]
 				}
-				if r.RIP != c.stack[c.sp-1] || r.SP() != stackAt+8*uint64(c.sp) || s.Trust != c.by ||
+				if r.RIP != c.stack[c.sp-1] || r.SP() != stackAt+8*uint64(c.sp) || s.Trust != c.trust ||
 					s.Exact || f.Kind != c.kind || r.GPR[context.RSI] != want || r.Known>>context.RSI&1 == 0 {
 					t.Errorf("pass %d: rip %#x sp %#x rsi %#x known %#x, %v, %+v", pass, r.RIP, r.SP(),
 						r.GPR[context.RSI], r.Known, s.Trust, f)

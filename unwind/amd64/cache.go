@@ -24,7 +24,7 @@ type Unwinder struct {
 	hooks   []unwind.ReturnHook
 	pushes  []pushes     // of return hooks with call frame information
 	unknown int64        // Off of return hooks with unknown code; 0: there are none
-	by      unwind.Trust // how the last step found the caller
+	trust   unwind.Trust // how the last step found the caller
 	nside   int
 	rules
 	sides    [maxSide]side

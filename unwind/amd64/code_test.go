@@ -88,9 +88,9 @@ func checkByCode(t *testing.T, name string, code []byte, off, words int, exact, 
 			"%s+%d: stop %v with a return address after no call", name, off, stop)
 		return
 	}
-	expect.True(t, stop == unwind.StopNone && r.SP() == sp+8 && u.by == unwind.TrustLeaf &&
+	expect.True(t, stop == unwind.StopNone && r.SP() == sp+8 && u.trust == unwind.TrustLeaf &&
 		r.GPR[context.RBX] == before.GPR[context.RBX],
-		"%s+%d: stop %v, SP %#x, want %#x, trust %v", name, off, stop, r.SP(), sp+8, u.by)
+		"%s+%d: stop %v, SP %#x, want %#x, trust %v", name, off, stop, r.SP(), sp+8, u.trust)
 }
 
 // TestCodeRestores: registers that the code pops are restored. A step out of code that makes calls is
@@ -130,8 +130,8 @@ func TestCodeRestores(t *testing.T) {
 			var f unwind.Frame
 			_, stop := stepOf(u, &r, c.exact, s.Window(), &unwind.Bounds{Follow: true}, &f)
 			expect.True(t, stop == unwind.StopNone && r.SP() == c.sp && r.FP() == want &&
-				known(&r, context.RBP) && u.by == c.trust,
-				"stop %v, SP %#x FP %#x trust %v, want %#x %#x %v", stop, r.SP(), r.FP(), u.by, c.sp, want,
+				known(&r, context.RBP) && u.trust == c.trust,
+				"stop %v, SP %#x FP %#x trust %v, want %#x %#x %v", stop, r.SP(), r.FP(), u.trust, c.sp, want,
 				c.trust)
 		})
 	}
@@ -230,8 +230,8 @@ func TestCallOfNothing(t *testing.T) {
 			_, stop := stepOf(u, &r, c.exact, s.Window(), nil, &f)
 			must.True(t, stop == c.want, "%v, want %v", stop, c.want)
 			if c.want == unwind.StopNone &&
-				(r.RIP != codeCall || r.SP() != sp0+8 || u.by != unwind.TrustLeaf) {
-				t.Errorf("%#x/%#x by %v", r.RIP, r.SP(), u.by)
+				(r.RIP != codeCall || r.SP() != sp0+8 || u.trust != unwind.TrustLeaf) {
+				t.Errorf("%#x/%#x by %v", r.RIP, r.SP(), u.trust)
 			}
 		})
 	}

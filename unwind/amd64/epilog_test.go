@@ -62,10 +62,10 @@ func TestRealignedEpilog(t *testing.T) {
 	}
 	const cfa = sp0 + 0x80
 	for _, c := range []struct {
-		name string
-		tail []byte
-		ra   uint64
-		by   unwind.Trust
+		name  string
+		tail  []byte
+		ra    uint64
+		trust unwind.Trust
 	}{
 		{"return", []byte{0xc3}, codeCall, unwind.TrustEpilog},
 		{"return through a thunk",
@@ -99,9 +99,9 @@ func TestRealignedEpilog(t *testing.T) {
 			var f unwind.Frame
 			_, stop := stepOf(u, &r, true, s.Window(), nil, &f)
 			expect.True(t, stop == unwind.StopNone && r.RIP == c.ra && r.SP() == cfa &&
-				r.GPR[context.R13] == 0x13 && u.by == c.by,
-				"stop %v at %#x/%#x, r13 %#x, by %v", stop, r.RIP, r.SP(), r.GPR[context.R13], u.by)
-			if right := known(&r, context.RBP) && r.FP() == before; right != (c.by == unwind.TrustEpilog) {
+				r.GPR[context.R13] == 0x13 && u.trust == c.trust,
+				"stop %v at %#x/%#x, r13 %#x, by %v", stop, r.RIP, r.SP(), r.GPR[context.R13], u.trust)
+			if right := known(&r, context.RBP) && r.FP() == before; right != (c.trust == unwind.TrustEpilog) {
 				t.Errorf("rbp %#x, known %v", r.FP(), known(&r, context.RBP))
 			}
 		})
@@ -123,8 +123,8 @@ func TestReturnByJumpOfRealigned(t *testing.T) {
 		var f unwind.Frame
 		_, stop := stepOf(u, &r, true, s.Window(), nil, &f)
 		expect.True(t, stop == unwind.StopNone && r.RIP == codeCall && r.SP() == sp0+8 && r.FP() == before &&
-			u.by == unwind.TrustEpilog,
-			"at %d: %v at %#x/%#x, rbp %#x, by %v", at, stop, r.RIP, r.SP(), r.FP(), u.by)
+			u.trust == unwind.TrustEpilog,
+			"at %d: %v at %#x/%#x, rbp %#x, by %v", at, stop, r.RIP, r.SP(), r.FP(), u.trust)
 	}
 }
 

@@ -124,7 +124,7 @@ func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind
 	if stop := checkRA(regs, sp, to.RIP); stop != unwind.StopNone && !(signal && stop == unwind.NullReturn) {
 		return stop
 	}
-	u.by = unwind.TrustLeaf
+	u.trust = unwind.TrustLeaf
 	f.CFA = sp
 	*regs = *to
 	return unwind.StopNone
@@ -148,7 +148,7 @@ func (u *Unwinder) framePointer(regs *Registers, mem *memory.Window, b *unwind.B
 	f.CFA = fp + 16
 	regs.RIP, regs.GPR[context.RSP], regs.GPR[context.RBP] = ra, fp+16, next
 	regs.Known = 1<<context.RSP | 1<<context.RBP
-	u.by = unwind.TrustFramePointer
+	u.trust = unwind.TrustFramePointer
 	return true
 }
 

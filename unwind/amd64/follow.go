@@ -236,7 +236,7 @@ func (u *Unwinder) code(i int, s *unwind.State, mem *memory.Window, b *unwind.Bo
 		return false
 	}
 	if !entered {
-		u.by = unwind.TrustCode
+		u.trust = unwind.TrustCode
 	}
 	return true
 }

@@ -47,7 +47,7 @@ func TestStepByFollowing(t *testing.T) {
 		b      unwind.Bounds
 		caller uint64 // the return address
 		stop   unwind.Stop
-		by     unwind.Trust
+		trust  unwind.Trust
 	}{
 		{"two ways out", ways, 0, 0, follow, codeCall, unwind.StopNone, unwind.TrustCode},
 		{"two ways out, any guess allowed", ways, 0, 0, guess, codeCall, unwind.StopNone, unwind.TrustCode},
@@ -90,7 +90,7 @@ func TestStepByFollowing(t *testing.T) {
 			}
 			if stop == unwind.StopNone &&
 				(got.RIP != codeCall || got.SP() != sp0+c.sp+0x20 ||
-					got.GPR[context.RBX] != s.Word(sp0+c.sp+0x10) || at.Trust != c.by) {
+					got.GPR[context.RBX] != s.Word(sp0+c.sp+0x10) || at.Trust != c.trust) {
 				t.Errorf("%#x/%#x, rbx %#x by %v", got.RIP, got.SP(), got.GPR[context.RBX], at.Trust)
 			}
 		})
@@ -185,7 +185,7 @@ func TestStepExported(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		functions []module.Function
-		by        unwind.Trust
+		trust     unwind.Trust
 	}{
 		"exported": {[]module.Function{{Addr: codeLo - 64, Size: 8}, {Addr: codeLo, Size: 16}},
 			unwind.TrustLeaf},
@@ -205,8 +205,8 @@ func TestStepExported(t *testing.T) {
 			at := stateOf(&r, false)
 			var f unwind.Frame
 			stop := u.Step(&at, s.Window(), &unwind.Bounds{Follow: true}, &f)
-			expect.True(t, stop == unwind.StopNone && at.Regs.AMD64.RIP == codeCall && at.Trust == c.by,
-				"%v, at %#x by %v, want by %v", stop, at.Regs.AMD64.RIP, at.Trust, c.by)
+			expect.True(t, stop == unwind.StopNone && at.Regs.AMD64.RIP == codeCall && at.Trust == c.trust,
+				"%v, at %#x by %v, want by %v", stop, at.Regs.AMD64.RIP, at.Trust, c.trust)
 		})
 	}
 }
@@ -227,8 +227,8 @@ func TestStepPastNoreturn(t *testing.T) {
 			s.Set(sp0+0x18, codeCall)
 			var f unwind.Frame
 			_, stop := stepOf(u, &r, false, s.Window(), &unwind.Bounds{Follow: true}, &f)
-			expect.True(t, stop == unwind.StopNone && r.SP() == sp0+0x20 && u.by == unwind.TrustCode,
-				"%v, sp %#x, trust %v", stop, r.SP(), u.by)
+			expect.True(t, stop == unwind.StopNone && r.SP() == sp0+0x20 && u.trust == unwind.TrustCode,
+				"%v, sp %#x, trust %v", stop, r.SP(), u.trust)
 		})
 	}
 }

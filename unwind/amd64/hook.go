@@ -138,7 +138,7 @@ func (u *Unwinder) hookAt(m *module.Module, lo uint64) *unwind.ReturnHook {
 // called if a return address is outside all modules and managed ranges. The callee-saved registers are as in
 // the return hook's rules.
 func (u *Unwinder) unlisted(regs *Registers, mem *memory.Window, f *unwind.Frame) bool {
-	if u.by != unwind.TrustCFI || f.CFA != regs.GPR[context.RSP] {
+	if u.trust != unwind.TrustCFI || f.CFA != regs.GPR[context.RSP] {
 		return false
 	}
 	ra := u.replacedReturn(f.CFA, f.SP, mem)

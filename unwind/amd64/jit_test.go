@@ -87,9 +87,9 @@ func TestFramePointerImage(t *testing.T) {
 		s.Set(sp0+40, at(1))
 		var f unwind.Frame
 		_, stop := stepOf(u, &r, true, s.Window(), &unwind.Bounds{Follow: true}, &f)
-		if keeps && (stop != unwind.StopNone || u.by != unwind.TrustFramePointer ||
+		if keeps && (stop != unwind.StopNone || u.trust != unwind.TrustFramePointer ||
 			f.Kind != unwind.KindNative) || !keeps && stop != unwind.NoInfo {
-			t.Errorf("keeps %v: %v by %v, %v", keeps, stop, u.by, f.Kind)
+			t.Errorf("keeps %v: %v by %v, %v", keeps, stop, u.trust, f.Kind)
 		}
 	}
 }

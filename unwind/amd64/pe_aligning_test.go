@@ -71,9 +71,9 @@ func TestPEAligningCall(t *testing.T) {
 			case c.sp == 0 && stop != unwind.NoInfo:
 				t.Errorf("%v at %#x", stop, regs.RIP)
 			case c.sp != 0 && (stop != 0 || exact || regs.RIP != ra || regs.SP() != peRSP+c.sp ||
-				u.by != unwind.TrustUnwindInfo || regs.Known != windowsKept):
+				u.trust != unwind.TrustUnwindInfo || regs.Known != windowsKept):
 				t.Errorf("%v at %#x, sp +%#x by %v, known %#x", stop, regs.RIP,
-					regs.SP()-peRSP, u.by, regs.Known)
+					regs.SP()-peRSP, u.trust, regs.Known)
 			}
 		})
 	}
@@ -116,9 +116,9 @@ func TestPEInterruptedByReturnHook(t *testing.T) {
 			regs, f := peRegs(c.at), unwind.Frame{}
 			exact, stop := stepOf(u, &regs, false, mem, nil, &f)
 			expect.True(t, stop == 0 && exact == c.want && regs.RIP == ra && regs.SP() == peRSP+c.sp &&
-				u.by == unwind.TrustUnwindInfo,
+				u.trust == unwind.TrustUnwindInfo,
 				"%s, %s: %v, exact %v at %#x, sp +%#x by %v", c.name, kept, stop, exact, regs.RIP,
-				regs.SP()-peRSP, u.by)
+				regs.SP()-peRSP, u.trust)
 		}
 		s := unwind.State{Regs: &context.Registers{Arch: context.ArchAMD64, AMD64: peRegs(c.at)}}
 		_, ok := u.HookReturn(&s, mem)

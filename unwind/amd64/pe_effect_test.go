@@ -285,9 +285,9 @@ func TestPEWithoutExceptionDirectory(t *testing.T) {
 		_, stop := stepOf(u, &r, true, s.Window(), &c.b, &frame)
 		expect.True(t, stop == c.stop, "%v, want %v", stop, c.stop)
 		if c.stop == unwind.StopNone &&
-			(r.RIP != textBias+0x1009 || r.SP() != sp0+16 || u.by != unwind.TrustCode ||
+			(r.RIP != textBias+0x1009 || r.SP() != sp0+16 || u.trust != unwind.TrustCode ||
 				!known(&r, context.RDI) || r.GPR[context.RDI] != 0x33) {
-			t.Errorf("at %#x/%#x, rdi %#x, by %v", r.RIP, r.SP(), r.GPR[context.RDI], u.by)
+			t.Errorf("at %#x/%#x, rdi %#x, by %v", r.RIP, r.SP(), r.GPR[context.RDI], u.trust)
 		}
 	}
 }

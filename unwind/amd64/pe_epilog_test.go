@@ -209,8 +209,8 @@ func TestPEPushedNumber(t *testing.T) {
 			want += 8
 		}
 		if _, stop := stepOf(u, &regs, true, mem, nil, &f); stop != unwind.StopNone ||
-			regs.GPR[context.RSP] != want || u.by != unwind.TrustUnwindInfo {
-			t.Errorf("%s: %v %v, RSP %#x, want %#x", c.name, stop, u.by, regs.GPR[context.RSP], want)
+			regs.GPR[context.RSP] != want || u.trust != unwind.TrustUnwindInfo {
+			t.Errorf("%s: %v %v, RSP %#x, want %#x", c.name, stop, u.trust, regs.GPR[context.RSP], want)
 		}
 	}
 	// The base of saves is the frame register.

@@ -278,7 +278,7 @@ func (u *Unwinder) stepTable(r Rule, regs *Registers, mem *memory.Window, b *unw
 	if checkRA(regs, cfa, ra) != unwind.StopNone {
 		return false
 	}
-	f.CFA, u.by = cfa, p.trust
+	f.CFA, u.trust = cfa, p.trust
 	regs.RIP, regs.GPR[context.RSP] = ra, cfa
 	p.restore(block, regs)
 	return true

@@ -33,7 +33,7 @@ func peTwice(t *testing.T, u, slow *Unwinder, regs Registers, exact bool,
 		got[i] = start
 		e1, stop1 := stepOf(u, &got[i], exact, mem, b, &f)
 		if stop1 != stop2 || e1 != e2 || f != g || !sameKnown(&got[i], &want) ||
-			stop1 == unwind.StopNone && u.by != slow.by {
+			stop1 == unwind.StopNone && u.trust != slow.trust {
 			t.Fatalf("at %#x exact %v:\nrule %v %v %+v %x\ninfo %v %v %+v %x", start.RIP, exact, stop1, e1,
 				f, got[i], stop2, e2, g, want)
 		}
@@ -108,8 +108,8 @@ func TestPERuleExact(t *testing.T) {
 				}
 				regs, f := peRegs(peFn+rip), unwind.Frame{}
 				_, stop := stepOf(u, &regs, exact, peMemory(), nil, &f)
-				expect.True(t, stop == unwind.StopNone && (u.by == unwind.TrustEpilog) == exact,
-					"exact %v: %v %v", exact, stop, u.by)
+				expect.True(t, stop == unwind.StopNone && (u.trust == unwind.TrustEpilog) == exact,
+					"exact %v: %v %v", exact, stop, u.trust)
 				peTwice(t, u, slow, peRegs(peFn+rip), exact, peMemory(), nil)
 			}
 		}

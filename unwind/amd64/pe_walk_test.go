@@ -81,15 +81,15 @@ func TestPELeafTrust(t *testing.T) {
 	regs := peRegs(peLeaf)
 	var f unwind.Frame
 	exact, stop := stepOf(u, &regs, true, peMemory(), nil, &f)
-	expect.True(t, !exact && stop == unwind.StopNone && u.by == unwind.TrustLeaf && regs.RIP == word(peRSP) &&
-		f.CFA == peRSP+8 && regs.Known == windowsKept, "interrupted: %v %v %v %+v", exact, stop, u.by, f)
+	expect.True(t, !exact && stop == unwind.StopNone && u.trust == unwind.TrustLeaf && regs.RIP == word(peRSP) &&
+		f.CFA == peRSP+8 && regs.Known == windowsKept, "interrupted: %v %v %v %+v", exact, stop, u.trust, f)
 	mem := peMemory()
 	b, _ := mem.Bytes(peRSP, 16)
 	copy(b, []byte{0, 0, 0, 0x71, 0, 0, 0, 0, 0x10, 0x10, 0, 0x40, 1, 0, 0, 0})
 	regs = peRegs(peLeaf)
 	regs.GPR[context.RBP] = peRSP
 	_, stop = stepOf(u, &regs, false, mem, &unwind.Bounds{Guess: true}, &f)
-	expect.True(t, stop == unwind.StopNone && u.by == unwind.TrustFramePointer, "guessed: %v %v", stop, u.by)
+	expect.True(t, stop == unwind.StopNone && u.trust == unwind.TrustFramePointer, "guessed: %v %v", stop, u.trust)
 }
 
 // TestPEStepTrust: body, epilog and machine frame.
@@ -98,8 +98,8 @@ func TestPEStepTrust(t *testing.T) {
 	for into, want := range map[uint32]unwind.Trust{4: unwind.TrustUnwindInfo, 5: unwind.TrustEpilog} {
 		regs, f := peRegs(peFn+into), unwind.Frame{}
 		exact, stop := stepOf(u, &regs, true, peMemory(), nil, &f)
-		expect.True(t, !exact && stop == unwind.StopNone && u.by == want,
-			"at %d: %v %v, want %v", into, stop, u.by, want)
+		expect.True(t, !exact && stop == unwind.StopNone && u.trust == want,
+			"at %d: %v %v, want %v", into, stop, u.trust, want)
 	}
 	u = peUnwinder(peImage(info(1, 0, 0, 0, 0, 0x0a), nil))
 	regs, f := peRegs(peFn), unwind.Frame{}
@@ -154,16 +154,16 @@ func TestPEWithCFI(t *testing.T) {
 			regs, f := peRegs(c.rva), unwind.Frame{}
 			was := regs
 			_, stop := stepOf(u, &regs, exact, peMemory(), nil, &f)
-			expect.True(t, stop == unwind.StopNone && u.by == unwind.TrustCFI && f.CFA == peRSP+48,
-				"%#x: %v %v %+v", c.rva, stop, u.by, f)
+			expect.True(t, stop == unwind.StopNone && u.trust == unwind.TrustCFI && f.CFA == peRSP+48,
+				"%#x: %v %v %+v", c.rva, stop, u.trust, f)
 			expect.True(t, regs.GPR[c.reg] == word(c.at) && regs.Known == c.known &&
 				regs.GPR[context.RDI] == was.GPR[context.RDI] && regs.XMM == was.XMM, "%#x: %x", c.rva, regs)
 		}
 	}
 	regs, f := peRegs(peFn+8), unwind.Frame{}
 	_, stop := stepOf(u, &regs, true, peMemory(), nil, &f)
-	expect.True(t, stop == unwind.StopNone && u.by == unwind.TrustUnwindInfo,
-		"with an entry: %v %v", stop, u.by)
+	expect.True(t, stop == unwind.StopNone && u.trust == unwind.TrustUnwindInfo,
+		"with an entry: %v %v", stop, u.trust)
 	// A leaf that neither describes is left by a cached rule: the stubs of
 	// system calls, on top of most stacks, are such leaves.
 	const leaf = peLeaf + 2*fnSize + 0x10
@@ -174,8 +174,8 @@ func TestPEWithCFI(t *testing.T) {
 	}
 	regs = peRegs(leaf)
 	_, stop = stepOf(u, &regs, true, peMemory(), nil, &f)
-	expect.True(t, stop == unwind.StopNone && u.by == unwind.TrustLeaf && f.CFA == peRSP+8,
-		"a leaf: %v %v %+v", stop, u.by, f)
+	expect.True(t, stop == unwind.StopNone && u.trust == unwind.TrustLeaf && f.CFA == peRSP+8,
+		"a leaf: %v %v %+v", stop, u.trust, f)
 }
 
 // TestPEHostile: unwind data made to trap the walker is refused with a reason.

@@ -122,8 +122,8 @@ func TestPESilent(t *testing.T) {
 				var f unwind.Frame
 				_, stop := stepOf(u, &regs, c.exact, mem, nil, &f)
 				must.True(t, stop == c.stop, "cached %v: %v, want %v", cached, stop, c.stop)
-				if c.stop == 0 && (regs.RIP != call || regs.SP() != peRSP+c.sp || u.by != c.trust) {
-					t.Errorf("cached %v: %#x, sp +%d by %v", cached, regs.RIP, regs.SP()-peRSP, u.by)
+				if c.stop == 0 && (regs.RIP != call || regs.SP() != peRSP+c.sp || u.trust != c.trust) {
+					t.Errorf("cached %v: %#x, sp +%d by %v", cached, regs.RIP, regs.SP()-peRSP, u.trust)
 				}
 			}
 		})
@@ -182,9 +182,9 @@ func TestPEAsynchronousCall(t *testing.T) {
 			exact, stop := stepOf(u, &regs, false, mem, nil, &f)
 			must.True(t, stop == c.stop && !exact && f.Exact == c.exact,
 				"%v, caller exact %v, frame exact %v; want %v", stop, exact, f.Exact, c.stop)
-			if stop == 0 && (regs.RIP != call || regs.SP() != peRSP+8 || u.by != c.trust ||
+			if stop == 0 && (regs.RIP != call || regs.SP() != peRSP+8 || u.trust != c.trust ||
 				regs.Known != windowsKept || regs.XMM != was.XMM) {
-				t.Errorf("%#x, sp +%d by %v, known %#x", regs.RIP, regs.SP()-peRSP, u.by, regs.Known)
+				t.Errorf("%#x, sp +%d by %v, known %#x", regs.RIP, regs.SP()-peRSP, u.trust, regs.Known)
 			}
 		})
 	}
@@ -199,8 +199,8 @@ func TestPEStubOfTwoSections(t *testing.T) {
 	mem := memory.New(memory.Run{Addr: peRSP, Data: binary.LittleEndian.AppendUint64(nil, call)})
 	u, regs, f := peUnwinder(im), peRegs(ret), unwind.Frame{}
 	_, stop := stepOf(u, &regs, false, mem, nil, &f)
-	expect.True(t, stop == 0 && regs.RIP == call && u.by == unwind.TrustCode && !f.Exact,
-		"%v at %#x by %v, exact %v", stop, regs.RIP, u.by, f.Exact)
+	expect.True(t, stop == 0 && regs.RIP == call && u.trust == unwind.TrustCode && !f.Exact,
+		"%v at %#x by %v, exact %v", stop, regs.RIP, u.trust, f.Exact)
 }
 
 // TestStraightLeaf: what the short look at a leaf accepts, following its code proves.

@@ -103,7 +103,7 @@ const (
 // form describes how cached rules are encoded. CFI has one form, and PE functions have another.
 type form struct {
 	sp, bp  uint64       // Kinds of rules relative to RSP, and to RBP
-	by      unwind.Trust // how the rules find callers
+	trust   unwind.Trust // how the rules find callers
 	kept    uint32       // the registers that functions preserve
 	offsets uint64       // mask of the CFA offset, in words
 	slots   uint64       // mask of the slots
@@ -122,8 +122,8 @@ var (
 )
 
 // nearForm is the form of the rules of kind k that find callers by trust.
-func nearForm(k Kind, by unwind.Trust) form {
-	return form{uint64(k), uint64(RuleNearBP), by, windowsKept, maxNear, (1<<32 - 1) << nearShift, nearAbove}
+func nearForm(k Kind, trust unwind.Trust) form {
+	return form{uint64(k), uint64(RuleNearBP), trust, windowsKept, maxNear, (1<<32 - 1) << nearShift, nearAbove}
 }
 
 func makeRule(k Kind, module int) Rule {

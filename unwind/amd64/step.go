@@ -25,8 +25,8 @@ func (u *Unwinder) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f
 	}
 	f.Trust = s.Trust
 	if fm := &forms[r.bits&15]; stepHot(r, fm, regs, s.Exact, mem, b, f) {
-		u.by = fm.by
-		s.Reached(false, fm.by)
+		u.trust = fm.trust
+		s.Reached(false, fm.trust)
 	} else if stop := u.stepRare(r, s, mem, b, f); stop != unwind.StopNone {
 		return ended(r, stop, s, mem, b)
 	}
@@ -78,7 +78,7 @@ func describe(r Rule, regs *Registers, exact bool, f *unwind.Frame) {
 // the word is not a return address.
 func (u *Unwinder) stepCFA(r Rule, cfa uint64, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
 	f *unwind.Frame) unwind.Stop {
-	u.by = unwind.TrustCFI
+	u.trust = unwind.TrustCFI
 	regs, to, left := &s.Regs.AMD64, cfa, uint8(0)
 	ra, ok := mem.Word(cfa - 8)
 	if stop := checkSP(regs.GPR[context.RSP], cfa, b); stop != unwind.StopNone {
@@ -103,7 +103,7 @@ func (u *Unwinder) stepCFA(r Rule, cfa uint64, s *unwind.State, mem *memory.Wind
 	return unwind.StopNone
 }
 
-// stepRare executes any rule. On success, s is the caller, and u.by how it was found.
+// stepRare executes any rule. On success, s is the caller, and u.trust how it was found.
 func (u *Unwinder) stepRare(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
 	f *unwind.Frame) unwind.Stop {
 	describe(r, &s.Regs.AMD64, s.Exact, f)
@@ -112,7 +112,7 @@ func (u *Unwinder) stepRare(r Rule, s *unwind.State, mem *memory.Window, b *unwi
 	}
 	exact, stop := u.leaveFrame(r, s, mem, b, f)
 	if stop == unwind.StopNone {
-		s.Reached(exact, u.by)
+		s.Reached(exact, u.trust)
 	}
 	return stop
 }
@@ -144,7 +144,7 @@ func (u *Unwinder) leaveFrame(r Rule, s *unwind.State, mem *memory.Window, b *un
 		fallthrough
 	case RuleNear, RuleNearBP, RuleNearEpilog, RuleNearLeaf, RulePE:
 		// For a rule with slots, some words are not in the hot run.
-		u.by = unwind.TrustUnwindInfo
+		u.trust = unwind.TrustUnwindInfo
 		return u.stepPE(u.table.At(r.Module()), s, mem, b, f)
 	case RuleEnd:
 		return false, unwind.EndOfStack

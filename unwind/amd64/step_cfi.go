@@ -154,14 +154,14 @@ func (u *Unwinder) stepSide(r Rule, from *unwind.State, mem *memory.Window, b *u
 		to, straight, left := u.epilog(u.table.At(int(s.module)), cfa, regs, mem)
 		if left {
 			stop := u.accept(&to, false, regs, b, f)
-			u.by = unwind.TrustEpilog
+			u.trust = unwind.TrustEpilog
 			return false, stop
 		}
 		if !straight {
 			u.amend(from.Address(), r, seenBit|exactBit)
 		}
 	}
-	u.by = unwind.TrustCFI
+	u.trust = unwind.TrustCFI
 	if !ok {
 		return false, unwind.Unreadable
 	}

@@ -36,7 +36,7 @@ func (u *Unwinder) stepPE(m *module.Module, s *unwind.State, mem *memory.Window,
 		r := makeRule(RuleNearLeaf, int(f.Module)).withIndex(1) // the CFA is a word above RSP
 		r.bits |= exactBit
 		if fm := &forms[RuleNearLeaf]; stepHot(r, fm, &s.Regs.AMD64, true, mem, b, f) {
-			u.by = fm.by
+			u.trust = fm.trust
 			return false, unwind.StopNone
 		}
 	}
@@ -64,7 +64,7 @@ func (u *Unwinder) stepCovered(m *module.Module, entry peamd64.RuntimeFunction, 
 	if stop := u.accept(&to, res.Machine, regs, b, f); stop != unwind.StopNone {
 		return false, stop
 	}
-	u.by = peTrust[res.Part]
+	u.trust = peTrust[res.Part]
 	return res.Machine || interrupted, unwind.StopNone
 }
 
@@ -87,7 +87,7 @@ func (u *Unwinder) stepSilent(m *module.Module, s *unwind.State, mem *memory.Win
 	if stop == unwind.StopNone {
 		f.Exact = f.Exact || proven
 		if !proven {
-			u.by = unwind.TrustCode
+			u.trust = unwind.TrustCode
 		}
 	}
 	return false, stop

@@ -167,7 +167,7 @@ func checkEffect(t *testing.T, e *effect, u *Unwinder, s *stack, before Register
 			t.Errorf("register %d is %#x, want %#x", i, got.GPR[i], want.GPR[i])
 		}
 	}
-	expect.Equal(t, u.by, unwind.TrustCFI, "trust")
+	expect.Equal(t, u.trust, unwind.TrustCFI, "trust")
 }
 
 // A saved register whose word was not copied becomes unknown; a return address

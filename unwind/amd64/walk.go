@@ -30,7 +30,7 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds,
 		if r.bits&fewBit == 0 && n < last && warm && r.fusible(regs, s.Exact) {
 			fm := &forms[r.bits&15]
 			if k := u.walkFused(r, fm, s, mem, b, out[n:last]); k > 0 {
-				n, u.by = n+k, fm.by
+				n, u.trust = n+k, fm.trust
 				r = u.reached(u.section.next, s, mem, &out[n-1])
 			}
 		}
@@ -41,8 +41,8 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds,
 		n++
 		f.Trust = s.Trust
 		if fm := &forms[r.bits&15]; stepHot(r, fm, regs, s.Exact, mem, b, f) {
-			u.by = fm.by
-			s.Exact, s.Trust = false, s.Trust.Then(fm.by)
+			u.trust = fm.trust
+			s.Exact, s.Trust = false, s.Trust.Then(fm.trust)
 			r = u.kept(regs.RIP - 1)
 			// While rules are still being made, sections would have one frame each.
 			if warm = r.bits != 0; !warm || r.outside() {

@@ -164,13 +164,13 @@ func (u *rules) walkFused(r Rule, fm *form, s *unwind.State, mem *memory.Window,
 	if n <= fewSteps && n < len(t.out) && t.next.bits != 0 && t.out[0].CFA-t.hot.Addr >= slotBlock {
 		u.amend(at, r, fewBit)
 	}
-	if by := s.Trust.Then(fm.by); by != unwind.TrustCFI {
+	if trust := s.Trust.Then(fm.trust); trust != unwind.TrustCFI {
 		for i := range out[:n] {
-			out[i].Trust = by
+			out[i].Trust = trust
 		}
 	}
 	out[0].Exact, out[0].Trust = s.Exact, s.Trust
-	s.Reached(false, fm.by)
+	s.Reached(false, fm.trust)
 	t.restore(n, fm, regs, mem)
 	return n
 }

@@ -64,8 +64,8 @@ func TestHijack(t *testing.T) {
 			expect.True(t, n == c.n && stop == c.stop && !exact && r.RIP == c.ip && r.SP() == c.sp &&
 				out[0].CFA == c.sp,
 				"%d frames, %v, exact %v, at %#x/%#x, CFA %#x", n, stop, exact, r.RIP, r.SP(), out[0].CFA)
-			expect.True(t, u.by == c.wantTrust && r.GPR[context.RBX] == s.Word(sp0),
-				"trust %v, rbx %#x", u.by, r.GPR[context.RBX])
+			expect.True(t, u.trust == c.wantTrust && r.GPR[context.RBX] == s.Word(sp0),
+				"trust %v, rbx %#x", u.trust, r.GPR[context.RBX])
 			one := start(at(0), sp0)
 			var f unwind.Frame
 			_, stop = stepOf(u, &one, true, s.Window(), nil, &f)

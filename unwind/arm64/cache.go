@@ -23,7 +23,7 @@ type Unwinder struct {
 	table   *module.Table
 	noCache bool
 	hooks   []unwind.ReturnHook
-	by      unwind.Trust // how the last step found the caller
+	trust   unwind.Trust // how the last step found the caller
 	turn    uint64       // selects the entry to replace, see place
 	cache   [cacheSize]entry
 	after   [cacheSize]uint16 // for each entry, the one that followed it last

@@ -26,7 +26,7 @@ func (u *Unwinder) fallback(r *Rule, s *unwind.State, mem *memory.Window, b *unw
 		return false, unwind.StopNone
 	}
 	if b.Guess && u.framePointer(&s.Regs.ARM64, mem, b) {
-		u.by = unwind.TrustFramePointer
+		u.trust = unwind.TrustFramePointer
 		return false, unwind.StopNone
 	}
 	return false, unwind.NoInfo
@@ -104,7 +104,7 @@ func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind
 		!(signal && stop == unwind.NullReturn) {
 		return stop
 	}
-	u.by = unwind.TrustLeaf
+	u.trust = unwind.TrustLeaf
 	f.CFA = to.Sp
 	*regs = *to
 	return unwind.StopNone

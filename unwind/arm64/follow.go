@@ -155,7 +155,7 @@ func (u *Unwinder) code(i int, s *unwind.State, mem *memory.Window, b *unwind.Bo
 	if !ok || u.accept(&to, false, &s.Regs.ARM64, b, f) != unwind.StopNone {
 		return false
 	}
-	u.by = unwind.TrustCode
+	u.trust = unwind.TrustCode
 	return true
 }
 

@@ -120,6 +120,6 @@ func (u *Unwinder) ruled(i int, s *unwind.State, mem *memory.Window, b *unwind.B
 	if !u.afterCall(to.PC, mem) || u.accept(&to, false, regs, b, f) != unwind.StopNone {
 		return false
 	}
-	u.by = unwind.TrustCode
+	u.trust = unwind.TrustCode
 	return true
 }

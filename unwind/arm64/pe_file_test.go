@@ -122,9 +122,9 @@ func TestPEByDWARF(t *testing.T) {
 				var fr unwind.Frame
 				_, stop := stepOf(u, &regs, true, s.Window(), nil, &fr)
 				expect.True(t, stop == unwind.StopNone && regs.PC == codeCall && regs.Sp == c.sp &&
-					regs.X[29] == c.fp && u.by == c.trust,
+					regs.X[29] == c.fp && u.trust == c.trust,
 					"cached %v: %v, pc %#x sp %#x x29 %#x by %v", cached, stop, regs.PC, regs.Sp, regs.X[29],
-					u.by)
+					u.trust)
 			}
 		})
 	}

@@ -28,7 +28,7 @@ func (u *Unwinder) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f
 	}
 	f.Trust = s.Trust
 	if u.stepHot(r, regs, s.Exact, mem, b, f) {
-		s.Reached(false, u.by)
+		s.Reached(false, u.trust)
 	} else if stop := u.stepRare(r, s, mem, b, f); stop != unwind.StopNone {
 		return ended(r, stop, s, mem, b)
 	}
@@ -66,13 +66,13 @@ func describe(r *Rule, regs *Registers, exact bool, f *unwind.Frame) {
 	}
 }
 
-// stepRare executes any rule. On success, s is the caller, and u.by how it was found.
+// stepRare executes any rule. On success, s is the caller, and u.trust how it was found.
 func (u *Unwinder) stepRare(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
 	f *unwind.Frame) unwind.Stop {
 	describe(r, &s.Regs.ARM64, s.Exact, f)
 	exact, stop := u.leaveFrame(r, s, mem, b, f)
 	if stop == unwind.StopNone {
-		s.Reached(exact, u.by)
+		s.Reached(exact, u.trust)
 	}
 	return stop
 }
@@ -82,19 +82,19 @@ func (u *Unwinder) leaveFrame(r *Rule, s *unwind.State, mem *memory.Window, b *u
 	f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	switch r.kind {
 	case RuleSlots:
-		u.by = unwind.TrustCFI
+		u.trust = unwind.TrustCFI
 		return false, u.stepSlots(r, s, mem, b, f)
 	case RuleSlotsPE:
-		u.by = unwind.TrustUnwindInfo
+		u.trust = unwind.TrustUnwindInfo
 		return r.saved&flagExact != 0, u.stepSlots(r, s, mem, b, f)
 	case RuleCFI:
-		u.by = unwind.TrustCFI
+		u.trust = unwind.TrustCFI
 		return u.stepCFI(r, s, mem, b, f)
 	case RulePE:
-		u.by = unwind.TrustUnwindInfo
+		u.trust = unwind.TrustUnwindInfo
 		return u.stepPE(r, s, mem, b, f)
 	case RuleLeafPE:
-		u.by = unwind.TrustLeaf
+		u.trust = unwind.TrustLeaf
 		return false, u.stepSlots(r, s, mem, b, f)
 	case RuleEnd:
 		return false, unwind.EndOfStack

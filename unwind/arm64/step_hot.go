@@ -39,7 +39,7 @@ func (u *Unwinder) stepHot(r *Rule, regs *Registers, exact bool, mem *memory.Win
 		return false
 	}
 	describe(r, regs, exact, f)
-	f.CFA, u.by = cfa, trust
+	f.CFA, u.trust = cfa, trust
 	regs.X[regLR], regs.PC, regs.Sp = lr, pc, cfa
 	// Last, so that few values must survive the call.
 	regs.Known = regs.Known&nonvolatile | 1<<regLR |

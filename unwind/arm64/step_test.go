@@ -176,7 +176,7 @@ func TestStepByCode(t *testing.T) {
 				return
 			}
 			expect.True(t, r.PC == codeCall && r.Sp == sp0+c.pushed && r.X[29] == fp &&
-				u.by == unwind.TrustLeaf, "caller %#x/%#x fp %#x, trust %v", r.PC, r.Sp, r.X[29], u.by)
+				u.trust == unwind.TrustLeaf, "caller %#x/%#x fp %#x, trust %v", r.PC, r.Sp, r.X[29], u.trust)
 		})
 	}
 }

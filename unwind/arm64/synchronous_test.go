@@ -146,10 +146,10 @@ func TestSynchronous(t *testing.T) {
 				}
 				var f unwind.Frame
 				_, stop := stepOf(u, &regs, true, s.Window(), nil, &f)
-				if stop != unwind.StopNone || regs.PC != codeCall || regs.Sp != sp0+c.sp || u.by.Doubtful() ||
+				if stop != unwind.StopNone || regs.PC != codeCall || regs.Sp != sp0+c.sp || u.trust.Doubtful() ||
 					!known(&regs, 32+7) { // no code loads d15
 					t.Errorf("cached %v: %v, pc %#x, sp %#x by %v, known %#x", cached, stop, regs.PC, regs.Sp,
-						u.by, regs.Known)
+						u.trust, regs.Known)
 				}
 			}
 		})
@@ -179,7 +179,7 @@ func TestReturnsElsewhere(t *testing.T) {
 			var f unwind.Frame
 			_, stop := stepOf(u, &regs, true, s.Window(), &unwind.Bounds{Follow: true}, &f)
 			expect.True(t, stop == unwind.StopNone && regs.PC == c.want && regs.Sp == sp0+32,
-				"%v, pc %#x, sp %#x by %v", stop, regs.PC, regs.Sp, u.by)
+				"%v, pc %#x, sp %#x by %v", stop, regs.PC, regs.Sp, u.trust)
 		})
 	}
 }

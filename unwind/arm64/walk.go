@@ -44,7 +44,7 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds,
 		n++
 		f.Trust = s.Trust
 		if u.stepHot(r, regs, s.Exact, mem, b, f) {
-			s.Exact, s.Trust = false, s.Trust.Then(u.by)
+			s.Exact, s.Trust = false, s.Trust.Then(u.trust)
 			place, kept = u.kept(regs.PC - 1)
 			continue
 		}

@@ -67,7 +67,7 @@ func (u *Unwinder) walkFused(at uint64, s *unwind.State, mem *memory.Window,
 		return 0
 	}
 	out[0].Exact, out[0].Trust = s.Exact, s.Trust
-	u.by = trust
+	u.trust = trust
 	s.Reached(false, trust)
 	regs.Known = regs.Known&nonvolatile | 1<<regLR
 	u.restore(n, regs, mem)
