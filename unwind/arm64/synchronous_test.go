@@ -146,8 +146,8 @@ func TestSynchronous(t *testing.T) {
 				}
 				var f unwind.Frame
 				_, stop := stepOf(u, &regs, true, s.Window(), nil, &f)
-				if stop != unwind.StopNone || regs.PC != codeCall || regs.Sp != sp0+c.sp || u.trust.Doubtful() ||
-					!known(&regs, 32+7) { // no code loads d15
+				if stop != unwind.StopNone || regs.PC != codeCall || regs.Sp != sp0+c.sp ||
+					u.trust.Doubtful() || !known(&regs, 32+7) { // no code loads d15
 					t.Errorf("cached %v: %v, pc %#x, sp %#x by %v, known %#x", cached, stop, regs.PC, regs.Sp,
 						u.trust, regs.Known)
 				}
