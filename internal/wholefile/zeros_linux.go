@@ -21,7 +21,7 @@ var (
 // there, and the read is tried again.
 func onBus()
 
-var _ = onBus // the kernel calls it
+var _, _ = onBus, nextHandler // the kernel and the assembly use them
 
 func onBusAddress() uintptr
 

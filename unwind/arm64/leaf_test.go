@@ -155,7 +155,8 @@ func TestUndeclaredSigning(t *testing.T) {
 		regs.Known |= 1 << 30
 		var f unwind.Frame
 		_, stop := stepOf(u, &regs, true, s.Window(), nil, &f)
-		expect.True(t, stop == unwind.StopNone && regs.PC == codeCall && regs.Sp == sp0+16 && u.trust == c.trust,
+		expect.True(t, stop == unwind.StopNone && regs.PC == codeCall && regs.Sp == sp0+16 &&
+			u.trust == c.trust,
 			"%s: stop %v, pc %#x, sp %#x by %v", c.name, stop, regs.PC, regs.Sp, u.trust)
 	}
 }
