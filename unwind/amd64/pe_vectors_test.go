@@ -55,8 +55,8 @@ func TestPEParts(t *testing.T) {
 						size, least := f.CFA-f.SP, im.AMD64().LeastFrame(fn, uint32(*p.PC)-1)
 						expect.True(t, size >= least, "%s pc %#x: a frame of %d bytes", v.ID, *p.PC, size)
 					}
-					if machine := v.MachineFrame != 0 &&
-						res.Machine; exact != machine || f.CFA != regs.GPR[4] || u.trust != peTrust[res.Part] {
+					machine := v.MachineFrame != 0 && res.Machine
+					if exact != machine || f.CFA != regs.GPR[4] || u.trust != peTrust[res.Part] {
 						t.Errorf("%s pc %#x %s %q: exact %v, CFA %#x, trust %v of %v", v.ID, uint64(*p.PC),
 							p.Where, p.Ins, exact, f.CFA, u.trust, res.Part)
 					}

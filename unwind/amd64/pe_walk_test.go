@@ -81,15 +81,17 @@ func TestPELeafTrust(t *testing.T) {
 	regs := peRegs(peLeaf)
 	var f unwind.Frame
 	exact, stop := stepOf(u, &regs, true, peMemory(), nil, &f)
-	expect.True(t, !exact && stop == unwind.StopNone && u.trust == unwind.TrustLeaf && regs.RIP == word(peRSP) &&
-		f.CFA == peRSP+8 && regs.Known == windowsKept, "interrupted: %v %v %v %+v", exact, stop, u.trust, f)
+	expect.True(t, !exact && stop == unwind.StopNone && u.trust == unwind.TrustLeaf &&
+		regs.RIP == word(peRSP) && f.CFA == peRSP+8 && regs.Known == windowsKept,
+		"interrupted: %v %v %v %+v", exact, stop, u.trust, f)
 	mem := peMemory()
 	b, _ := mem.Bytes(peRSP, 16)
 	copy(b, []byte{0, 0, 0, 0x71, 0, 0, 0, 0, 0x10, 0x10, 0, 0x40, 1, 0, 0, 0})
 	regs = peRegs(peLeaf)
 	regs.GPR[context.RBP] = peRSP
 	_, stop = stepOf(u, &regs, false, mem, &unwind.Bounds{Guess: true}, &f)
-	expect.True(t, stop == unwind.StopNone && u.trust == unwind.TrustFramePointer, "guessed: %v %v", stop, u.trust)
+	expect.True(t, stop == unwind.StopNone && u.trust == unwind.TrustFramePointer,
+		"guessed: %v %v", stop, u.trust)
 }
 
 // TestPEStepTrust: body, epilog and machine frame.

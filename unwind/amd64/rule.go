@@ -123,7 +123,8 @@ var (
 
 // nearForm is the form of the rules of kind k that find callers by trust.
 func nearForm(k Kind, trust unwind.Trust) form {
-	return form{uint64(k), uint64(RuleNearBP), trust, windowsKept, maxNear, (1<<32 - 1) << nearShift, nearAbove}
+	return form{uint64(k), uint64(RuleNearBP), trust, windowsKept, maxNear, (1<<32 - 1) << nearShift,
+		nearAbove}
 }
 
 func makeRule(k Kind, module int) Rule {

@@ -92,7 +92,8 @@ func TestLeafPE(t *testing.T) {
 				expect.True(t, stop == unwind.NoInfo, "stop %v, pc %#x", stop, regs.PC)
 			case stop != unwind.StopNone || regs.PC != c.pc || regs.Sp != c.sp || u.trust != c.trust ||
 				regs.Known&^(nonvolatile|1<<regLR) != 0:
-				t.Errorf("stop %v, pc %#x, sp %#x by %v, known %#x", stop, regs.PC, regs.Sp, u.trust, regs.Known)
+				t.Errorf("stop %v, pc %#x, sp %#x by %v, known %#x", stop, regs.PC, regs.Sp,
+					u.trust, regs.Known)
 			}
 		})
 	}
@@ -126,8 +127,8 @@ func TestZeroedPE(t *testing.T) {
 		regs.Known |= 1 << 30
 		var f unwind.Frame
 		_, stop := stepOf(u, &regs, true, s.Window(), nil, &f)
-		expect.True(t, stop == unwind.StopNone && regs.PC == codeCall && regs.Sp == c.sp && u.trust == c.trust,
-			"%s: stop %v, pc %#x, sp %#x by %v", c.name, stop, regs.PC, regs.Sp, u.trust)
+		expect.True(t, stop == unwind.StopNone && regs.PC == codeCall && regs.Sp == c.sp &&
+			u.trust == c.trust, "%s: stop %v, pc %#x, sp %#x by %v", c.name, stop, regs.PC, regs.Sp, u.trust)
 	}
 }
 
