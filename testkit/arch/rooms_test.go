@@ -249,7 +249,7 @@ var rooms = []room{
 			"process/program", "sample/blocked"}},
 	{Name: "cmd/seedwalk/top",
 		May: []string{"cmd/record", "cmd/record/options", "cmd/seedwalk/cli", "eventpipe/diagnostics",
-			"eventpipe/nettrace", "eventpipe/nettrace/clrevent", "report/export"}},
+			"eventpipe/nettrace", "eventpipe/nettrace/clrevent", "internal/procstat", "report/export"}},
 	{Name: "cmd/seedwalk", May: []string{"cmd/engine", "cmd/record", "cmd/record/continuous",
 		"cmd/record/options", "cmd/record/output", "cmd/seedwalk/builder", "cmd/seedwalk/cli",
 		"cmd/seedwalk/doctor", "cmd/seedwalk/stack", "cmd/seedwalk/top", "cmd/seedwalk/waits",

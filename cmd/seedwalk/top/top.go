@@ -25,6 +25,7 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/record"
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
+	"github.com/seedwalk/seedwalk/internal/procstat"
 	"github.com/seedwalk/seedwalk/report/export"
 )
 
@@ -97,6 +98,7 @@ type liveView struct {
 	mu      sync.Mutex
 	json    bool
 	pid     int
+	before  int64         // CPU time of the process before the recording, nanoseconds
 	every   time.Duration // between two views
 	last    totals        // at the end of the previous view, or at the first tick
 	shown   *topView
@@ -111,6 +113,7 @@ func (f *topFlags) run() int {
 	l := &liveView{json: f.json, pid: f.opt.PID, every: f.interval, stop: make(chan struct{}),
 		load: watchCounters(f.opt.PID)}
 	defer l.load.close()
+	l.before, _ = procstat.CPUTime(l.pid)
 	f.opt.Stop, f.opt.Live, f.opt.LiveEvery = l.stop, l.take, f.interval
 	f.opt.Namer, f.opt.Probe, f.opt.Profiler = cli.NewNamer(nil, nil), cli.FindProbe(), cli.FindProfiler()
 	f.opt.Stdin, f.opt.Stdout, f.opt.Stderr = os.Stdin, os.Stderr, os.Stderr
@@ -198,22 +201,33 @@ func (l *liveView) key(change func()) {
 // final makes a view of the rest of the recording, after the last tick. A rest shorter than half an interval
 // is not shown. If nothing was shown yet, the view covers the whole recording.
 func (l *liveView) final(p *export.Profile) {
-	now := sum(p, p.Start.Add(p.Duration))
+	now := l.sum(p, p.Start.Add(p.Duration))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case !l.last.at.IsZero() && now.at.Sub(l.last.at) >= l.every/2:
 		l.show(p, l.last, now)
 	case l.shown == nil:
-		l.show(p, totals{at: p.Start}, now)
+		l.show(p, totals{at: p.Start, cpu: l.before}, now)
 	}
+}
+
+// sum adds up a profile. The CPU time is that of the process's clock, from the process's start on: a
+// recording reads the clock only once a second. A process that has ended has no clock.
+func (l *liveView) sum(p *export.Profile, at time.Time) totals {
+	t := sum(p, at)
+	t.cpu += l.before
+	if now, ok := procstat.CPUTime(l.pid); ok && l.pid > 0 {
+		t.cpu = now
+	}
+	return t
 }
 
 // take makes a view of the time since the last one. The first tick only sets the baseline, because the
 // recording begins before the process is sampled. A tick less than half an interval after the last one makes
 // no view.
 func (l *liveView) take(p *export.Profile) {
-	now := sum(p, time.Now())
+	now := l.sum(p, time.Now())
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	last := l.last
