@@ -39,21 +39,20 @@ func known(regs *Registers, reg int) bool { return regs.Known>>reg&1 != 0 }
 type Kind uint8
 
 const (
-	RuleNone        Kind = iota // no rule: an empty cache entry
-	RuleSP                      // CFA = RSP + offset, return address at CFA-8, registers in slots
-	RuleBP                      // the same from RBP
-	RuleSide                    // see the unwinder's side rules
-	RuleEnd                     // the return address is undefined: end of stack
-	RuleNoInfo                  // nothing covers the address
-	RuleBad                     // its unwind data is malformed
-	RuleUnsupported             // its unwind data is of an unsupported kind
-	RuleNear                    // of a PE function: CFA = RSP + offset, registers in slots near it
-	RuleSlotsPE                 // see the unwinder's PE rules
-	RulePE                      // the module's PE unwind data decides, at each step
-	RuleThunk                   // the rule of the thunk's jump target
-	RuleNearBP                  // RuleNear with a CFA relative to RBP
-	RuleNearEpilog              // RuleNear in an epilog; fused steps do not start there
-	RuleNearLeaf                // RuleNear in a leaf; fused steps do not start there
+	RuleNone       Kind = iota // no rule: an empty cache entry
+	RuleSP                     // CFA = RSP + offset, return address at CFA-8, registers in slots
+	RuleBP                     // the same from RBP
+	RuleSide                   // see the unwinder's side rules
+	RuleEnd                    // the return address is undefined: end of stack
+	RuleNoInfo                 // nothing covers the address
+	RuleBad                    // its unwind data is malformed
+	RuleNear                   // of a PE function: CFA = RSP + offset, registers in slots near it
+	RuleSlotsPE                // see the unwinder's PE rules
+	RulePE                     // the module's PE unwind data decides, at each step
+	RuleThunk                  // the rule of the thunk's jump target
+	RuleNearBP                 // RuleNear with a CFA relative to RBP
+	RuleNearEpilog             // RuleNear in an epilog; fused steps do not start there
+	RuleNearLeaf               // RuleNear in a leaf; fused steps do not start there
 )
 
 // Rule is how to step from one address, packed into a word so that a cache entry is 16 bytes.
@@ -121,10 +120,9 @@ var (
 	peForm = nearForm(RuleNear, unwind.TrustUnwindInfo)
 )
 
-// nearForm is the form of the rules of kind k that find callers by trust.
-func nearForm(k Kind, trust unwind.Trust) form {
-	return form{uint64(k), uint64(RuleNearBP), trust, windowsKept, maxNear, (1<<32 - 1) << nearShift,
-		nearAbove}
+// nearForm is the form of the rules of kind k that find callers with trust t.
+func nearForm(k Kind, t unwind.Trust) form {
+	return form{uint64(k), uint64(RuleNearBP), t, windowsKept, maxNear, (1<<32 - 1) << nearShift, nearAbove}
 }
 
 func makeRule(k Kind, module int) Rule {

@@ -150,8 +150,6 @@ func (u *Unwinder) leaveFrame(r Rule, s *unwind.State, mem *memory.Window, b *un
 		return false, unwind.EndOfStack
 	case RuleBad:
 		return false, unwind.BadInfo
-	case RuleUnsupported:
-		return false, unwind.Unsupported
 	}
 	return u.fallback(r, s, mem, b, f)
 }

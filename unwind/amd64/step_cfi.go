@@ -49,11 +49,8 @@ func (u *Unwinder) resolveRow(m *module.Module, i int, a unwind.Address) Rule {
 
 // withoutRow is the rule of an address that has no row.
 func withoutRow(why cfi.Reason, module int) Rule {
-	switch why {
-	case cfi.NoInfo:
+	if why == cfi.NoInfo {
 		return makeRule(RuleNoInfo, module)
-	case cfi.Unsupported:
-		return makeRule(RuleUnsupported, module)
 	}
 	return makeRule(RuleBad, module)
 }
