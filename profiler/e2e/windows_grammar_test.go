@@ -343,7 +343,7 @@ func TestWindowsNothingToSample(t *testing.T) {
 		lines  int
 	}{
 		{"not a .NET program", nil, nil, []string{tool, "version"}, 0, "seedwalk ",
-			"older than .NET Core 2.0", 1},
+			"starts no program of .NET Core 2.0 or later", 1},
 		{"a library that is no profiler", nil, []string{"--profiler", need(t, "out", "windows", "demo.dll")},
 			hosted, 0, "demo: 11 threads",
 			"cannot be a profiler here: it does not export DllGetClassObject", 1},
