@@ -369,6 +369,9 @@ func (e *Engine) round() error {
 	if e.waits(now) {
 		return nil
 	}
+	if e.Stream.Out.Len() > 0 { // a live view scales the samples to the process's time
+		e.accountProcess()
+	}
 	e.flushed = now
 	err := e.Stream.Push()
 	runtime.Gosched() // the reader may need this P, which SleepThread would keep
