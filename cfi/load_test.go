@@ -344,8 +344,8 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// TestDiscarded: linkers leave records at 0 in .debug_frame for functions that they have discarded. They
-// cover nothing, if they overlap others.
+// TestDiscarded: for discarded functions, linkers leave records in .debug_frame that begin at 0. Such a
+// record is dropped if it overlaps another one.
 func TestDiscarded(t *testing.T) {
 	d := asm{debug: true}
 	cie := d.simpleCIE()

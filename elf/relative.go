@@ -38,12 +38,12 @@ func (f *File) rela(yield func(addr, value uint64) bool) bool {
 	return true
 }
 
-// maxRelrSteps bounds the search for the segments of relr's words: some 20 million words of a usual image.
+// maxRelrSteps is how many segments relr examines: an image with 12 segments may have 20 million words.
 const maxRelrSteps = 1 << 28
 
 // relr reads packed relocations: an even entry is the address of a word, an odd one is a bitmap of
-// the 63 words that follow. It ends early in an image with so many words and segments that no linker has
-// written it.
+// the 63 words that follow. To find a word, relr examines the segments one by one. After maxRelrSteps of them
+// it stops: such an image is not a linker's work.
 func (f *File) relr(yield func(addr, value uint64) bool) {
 	b, _, _ := f.Section(".relr.dyn")
 	var next uint64

@@ -58,7 +58,8 @@ func TestRelatives(t *testing.T) {
 	}
 }
 
-// A hostile image has many segments, and many words in the last one. The time of all searches is bounded.
+// A hostile image has many segments, and many words in the last one. relr examines a bounded number of
+// segments.
 func TestRelativesAreBounded(t *testing.T) {
 	const segments, bitmaps, data = 60000, 80, 0x100000
 	im := image{machine: elfasm.AMD64}

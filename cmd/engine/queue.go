@@ -15,8 +15,8 @@ const maxQueued = 4 << 20
 type queue struct {
 	mu      sync.Mutex
 	changed sync.Cond
-	bytes   []byte // written
-	read    int    // the first ones have been read
+	bytes   []byte // what was written; the first read of them have been read
+	read    int
 	closed  bool
 }
 
@@ -52,7 +52,7 @@ func (q *queue) Read(b []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n := copy(b, q.bytes[q.read:])
-	if q.read += n; q.read >= q.left() { // no more bytes are moved than have been read
+	if q.read += n; q.read >= q.left() { // so that no byte is moved twice
 		q.bytes, q.read = q.bytes[:copy(q.bytes, q.bytes[q.read:])], 0
 	}
 	q.changed.Signal()

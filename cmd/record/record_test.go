@@ -263,8 +263,8 @@ func TestNoEvents(t *testing.T) {
 	expect.Equal(t, r.empty(), "", "with an event")
 }
 
-// The reason for the snapshot mode is in the summary once: as the way of a single process, or as a note about
-// one of several.
+// The summary says once why a process was sampled with --mode snapshot: with one process in the line "way",
+// with several in a note.
 func TestFallbackOnce(t *testing.T) {
 	const why, note, other = "its runtime is old", "process 7 (app): --mode snapshot, because its runtime is old", "other"
 	r := &run{opt: &options.Options{Mode: options.ModeProbe},

@@ -19,7 +19,7 @@ type Pages struct {
 // NewPages returns a reader of the memory that r reads.
 func NewPages(r Reader) *Pages { return &Pages{r: r} }
 
-// Begin begins a job: pages that were read before are read again.
+// Begin begins a job and forgets the pages of the last one.
 func (p *Pages) Begin() { p.begun, p.pages = true, [keptPages]uint64{} }
 
 // End ends the job.

@@ -24,8 +24,9 @@ func Map(path string, most int64) ([]byte, error) {
 	})
 }
 
-// place identifies a file for as long as it is mapped: its inode is not used again. zeros is ZeroPages when
-// it was mapped: an older mapping may have zeros in place of pages that the file has again.
+// place identifies a mapped file: while it is mapped, no other file gets its inode. zeros is the value of
+// ZeroPages when the file was mapped. If it has grown since, the file is mapped once more, because the old
+// mapping may have zeros where the file has content again.
 type place struct{ device, inode, size, zeros uint64 }
 
 // shared has the mappings of MapShared that are in use, and the address ranges of the last ones that have

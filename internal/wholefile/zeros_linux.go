@@ -10,7 +10,7 @@ import (
 	"unsafe"
 )
 
-// Variables of the handler, which is in assembly: it runs wherever the fault is, also inside of Go's runtime.
+// Variables of the handler. The handler is in assembly because it also runs when Go's runtime faults.
 var (
 	pageSize    uint64
 	nextHandler uintptr // Go's own handler, for all other causes of SIGBUS
@@ -25,12 +25,11 @@ var _, _ = onBus, nextHandler // the kernel and the assembly use them
 
 func onBusAddress() uintptr
 
-// ReadCutAsZeros makes the missing pages of mapped files zeros in this process, from now on. Without it, a
-// missing page ends the process. A page is missing if the file was cut off after it was mapped, or if it
-// cannot be read from the disk. A program calls ReadCutAsZeros at its start. A library does not: the handler
-// belongs to its program.
+// ReadCutAsZeros installs the handler. From then on, a mapped page that cannot be read is replaced by zeros:
+// its file was cut off, or the disk failed. Without the handler, reading such a page ends the process. A
+// program calls ReadCutAsZeros at its start. A library must not: signal handlers belong to the program.
 var ReadCutAsZeros = sync.OnceFunc(func() {
-	var action struct { // as the kernel has it
+	var action struct { // the kernel's struct sigaction
 		handler  uintptr
 		flags    uint64
 		restorer uintptr

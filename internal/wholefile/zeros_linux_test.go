@@ -15,8 +15,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// The pages that a file has lost are zeros, also when Go's runtime copies them. The others stay. The next
-// user of the file gets its content.
+// After a file is cut off, its lost pages read as zeros, and the others are unchanged. bytes.Clone faults in
+// Go's runtime. Who maps the file later gets its content, not the zeros.
 func TestCutOff(t *testing.T) {
 	ReadCutAsZeros()
 	page := os.Getpagesize()
@@ -35,7 +35,7 @@ func TestCutOff(t *testing.T) {
 	runtime.KeepAlive(m)
 }
 
-// A fault that cannot be mended goes to Go's handler.
+// If the handler cannot map zeros, Go's own handler gets the fault.
 func TestOtherFaults(t *testing.T) {
 	ReadCutAsZeros()
 	path := filepath.Join(tempdir.New(t), "f")

@@ -70,7 +70,7 @@ func TestUnreadableModule(t *testing.T) {
 }
 
 // TestPageSizes: a code segment is recognized by its mapping, however large the system's pages are. The
-// segments are those of .NET 10.0.9 for ARM64. A part of the file behind them is not code of the image.
+// segments are those of .NET 10.0.9 for ARM64. A mapping behind all segments has no bias.
 func TestPageSizes(t *testing.T) {
 	const base, off, addr, size = 0xffff00000000, 0x315180, 0x325180, 0x74edc0
 	f := must.Get(elf.New((&elfasm.File{Machine: elfasm.ARM64, Segments: []elfasm.Segment{

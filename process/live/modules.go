@@ -179,8 +179,9 @@ func (l *Loader) read(f *elf.File, m *Mapping, bias uint64) module.Module {
 	return mod
 }
 
-// bias is the mapped address of the image minus its own: that of the first executable segment that this
-// mapping shows in part. A mapping begins at a page, and pages have 4 to 64 KiB: the segment may begin later.
+// bias is the mapped address of the image minus the address in its file. It is computed from the first
+// executable segment that overlaps the mapping. The segment may begin after the mapping, which begins at a
+// page of 4 to 64 KiB.
 func bias(f *elf.File, m *Mapping) (uint64, error) {
 	for _, s := range f.Segments() {
 		if !s.Executable() {

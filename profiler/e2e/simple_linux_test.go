@@ -89,8 +89,8 @@ func mainThread(t *testing.T, p *process, kind string) (th shownThread) {
 	return th
 }
 
-// simpleProfile checks a recording: each stack is whole, and one is that of Main. The last sample may have
-// been taken while the process ended, and its tables with it.
+// simpleProfile checks a recording: each stack is whole, and one is that of Main. The last sample may
+// have no managed frames: the process ended, and the runtime's tables could not be read any more.
 func simpleProfile(t *testing.T, kind string, r *recording) {
 	t.Helper()
 	seen, last := false, 1

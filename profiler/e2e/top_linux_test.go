@@ -152,17 +152,8 @@ type topLine struct {
 	Counters map[string]float64
 }
 
-// TestTopJSON: each line accounts for the CPU time of its interval.
-func TestTopJSON(t *testing.T) {
-	r := seedwalk(t, "top", "--json", "--duration", "6s", demo(t).id)
-	var lines []topLine
-	for text := range strings.Lines(r.stdout) {
-		var l topLine
-		must.Do(t, json.Unmarshal([]byte(text), &l))
-		lines = append(lines, l)
-	}
-	must.True(t, r.code == 0 && len(lines) >= 3, "exit code %d, %d lines\n%s", r.code, len(lines), r.stderr)
-	l := lines[len(lines)-1]
+// accounted reports whether the CPU time of the threads, and that of the functions, is about the process's.
+func (l *topLine) accounted() bool {
 	threads, functions := 0.0, 0.0
 	for _, row := range l.Threads {
 		threads += row.Self
@@ -171,9 +162,29 @@ func TestTopJSON(t *testing.T) {
 		functions += row.Self
 	}
 	near := func(sum float64) bool { return sum >= l.CPU*0.5 && sum <= l.CPU*1.5+0.1 }
-	expect.Figures(t, l.CPU >= 0.05 && near(threads) && near(functions),
-		"%.2f processors, threads %.2f, functions %.2f, %d samples, %v", l.CPU, threads, functions, l.Samples,
-		l.Counters)
+	return l.CPU >= 0.05 && near(threads) && near(functions)
+}
+
+// TestTopJSON: two of three lines, or more, account for the CPU time of their interval. On a loaded machine,
+// samples may arrive in the next interval.
+func TestTopJSON(t *testing.T) {
+	r := seedwalk(t, "top", "--json", "--interval", "500ms", "--duration", "6s", demo(t).id)
+	var lines []topLine
+	for text := range strings.Lines(r.stdout) {
+		var l topLine
+		must.Do(t, json.Unmarshal([]byte(text), &l))
+		lines = append(lines, l)
+	}
+	must.True(t, r.code == 0 && len(lines) >= 3, "exit code %d, %d lines\n%s", r.code, len(lines), r.stderr)
+	good := 0
+	for i := range lines {
+		if lines[i].accounted() {
+			good++
+		}
+	}
+	l := lines[len(lines)-1]
+	expect.Figures(t, good*3 >= len(lines)*2, "%d of %d lines account for the CPU time; the last: %+v", good,
+		len(lines), l)
 	_, ok := l.Counters["threadpool-queue-length"]
 	expect.True(t, ok && len(l.Allocated) > 0 && l.Samples != 0, "%+v", l)
 }

@@ -208,8 +208,8 @@ func TestLibraryIsCutOff(t *testing.T) {
 	r.ended("were cut off")
 }
 
-// The monotonic clock of a program in another time namespace differs from ours. The probe in it still knows
-// that the recorder lives, and the samples have the right times.
+// A program in another time namespace has another monotonic clock. It is recorded like any other program: its
+// CPU time is in the profile, and the times of its samples are those of this machine.
 func TestTimeNamespace(t *testing.T) {
 	by := []string{"unshare", "--time", "--monotonic", "100000"}
 	if exec.Command(by[0], append(by[1:], "true")...).Run() != nil {

@@ -36,7 +36,7 @@ type countLine struct{ key, noun, text string }
 
 const ofSamples = " (SHARE of the samples)"
 
-// shareOfSamples returns the share of n samples that have no stack, in percent, for display.
+// shareOfSamples returns the share of n samples without a stack, as text. c has the counters of the others.
 func shareOfSamples(n int64, c map[string]int64) string {
 	share := 100 * float64(n) / float64(n+c["timed"]+c["outside"]+c["rests"]+c["suspended"])
 	if share < 0.1 {

@@ -48,7 +48,7 @@ func (p *Profile) spanParts() map[int32][]spanPart {
 	return parts
 }
 
-// timesOf returns the time of a part of the hits, if all hits together have the time nanos.
+// timesOf divides the time nanos of all hits: it returns the share of part of them.
 func timesOf(nanos, part, hits int64) int64 {
 	high, low := bits.Mul64(uint64(nanos), uint64(min(part, hits)))
 	n, _ := bits.Div64(high, low, uint64(hits))

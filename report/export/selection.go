@@ -55,7 +55,8 @@ func (p *Profile) Select(s Selection) (*Profile, error) {
 // untimed reports whether events of a kind have no times.
 func untimed(e EventStats) bool { return e.Event == EventAllocation || e.Event == EventOther }
 
-// untimedNotes say what is missing in a part of the recording, because its time is unknown.
+// untimedNotes returns a note for each kind of data without times, such as samples beyond the limit of times.
+// --since and --until leave such data out.
 func (p *Profile) untimedNotes() (notes []string) {
 	add := func(n int64, what string) {
 		if n > 0 {

@@ -30,9 +30,9 @@ func TestPeriods(t *testing.T) {
 	expect.True(t, mean >= 990000 && mean <= 1010000, "a mean of %d", mean)
 }
 
-// A clock with a short first period has more hits than count. The first hit counts. After that, whole periods
-// follow each other, and the hit nearest to the end of each one counts. Then the clock gets another period,
-// and again after several hits. A clock of Config.Short keeps a first period that is long enough.
+// A clock with a short first period hits several times in each whole period. Of these hits, the one nearest
+// to the end of each whole period counts, and so does the first hit of all. After several hits the clock gets
+// another period. A clock of Config.Short keeps its first period if that is long enough.
 func TestGrid(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		for _, first := range []uint64{ms / 100, ms / fewOnGrid, ms / 3, ms * 3 / 4, ms} {

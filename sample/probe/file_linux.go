@@ -28,7 +28,7 @@ type File struct {
 	used  map[uint32]int32 // slot of a thread
 
 	numbers Numbers           // of the target's threads; nil = the same as ours
-	unknown map[uint32]uint64 // numbers of no thread, and when each was looked for
+	unknown map[uint32]uint64 // when a number was looked for that no thread has
 }
 
 // Numbers translates between our thread numbers and the target's own. The file contains the target's.
@@ -64,8 +64,8 @@ func (f *File) outer(tid uint32) uint32 {
 	return ours
 }
 
-// A number that no thread has is looked for again after a while: a new thread may get it. The search reads
-// files of all threads, and each event about a lock whose owner has ended has such a number.
+// If no thread has a number, it is looked for again only after unknownFor, because the search reads files of
+// all threads. Each event about a lock whose owner has ended has such a number. A new thread may get it.
 const (
 	unknownFor = time.Second
 	maxUnknown = 1 << 16

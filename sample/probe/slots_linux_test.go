@@ -48,7 +48,7 @@ func TestHelperInNamespace(t *testing.T) {
 	expect.Equal(t, f.Helper(), 1007, "its thread")
 }
 
-// ended are the numbers of a process whose threads have ended. It counts the searches for them.
+// ended is a process whose threads have ended: no number is found. It counts the searches.
 type ended struct {
 	shifted
 	searches *int
@@ -75,8 +75,8 @@ func TestHolderHasEnded(t *testing.T) {
 	expect.Equal(t, searches, 50, "searches after a while")
 }
 
-// The kernel shows the offsets of a time namespace as seconds and nanoseconds. The second part is never
-// negative.
+// An offset of a time namespace has two parts, seconds and nanoseconds. In negative offsets, only the seconds
+// are negative.
 func TestMonotonic(t *testing.T) {
 	dir := t.TempDir()
 	expect.Equal(t, monotonic(dir), 0, "a kernel without time namespaces")
@@ -85,7 +85,8 @@ func TestMonotonic(t *testing.T) {
 	expect.Equal(t, int64(monotonic(dir)), -1_500_000_000, "nanoseconds")
 }
 
-// The heartbeat is by the target's clock, and its waits are by ours.
+// The tool writes its heartbeat in the target's time, and converts the times of the target's waits to its
+// own time.
 func TestAhead(t *testing.T) {
 	f, ahead := slotFile(), uint64(1<<50)
 	f.ahead, f.waits = ahead, []waiter{{tid: 7, depth: 1}}

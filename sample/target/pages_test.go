@@ -7,7 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
-// counter is memory in which all is readable. It counts reads.
+// counter is memory that counts its reads. Every address is readable.
 type counter int
 
 func (c *counter) ReadAt(b []byte, _ uint64) bool     { *c++; return true }

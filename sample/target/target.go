@@ -20,7 +20,7 @@ import (
 type Process struct {
 	Arch   context.Arch
 	Mem    live.Memory
-	pages  *memory.Pages // the same, for what the runtime keeps about its code; nil: no runtime yet
+	pages  *memory.Pages // Mem, for the runtime's tables and names; nil: no runtime yet
 	loader *live.Loader
 	Maps   []live.Mapping                        // sorted; with a view: only the executable ones
 	MapsOf func(pid int) ([]live.Mapping, error) // reads all mappings; nil: a core, or there is a view

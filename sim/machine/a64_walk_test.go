@@ -125,7 +125,7 @@ func index(b bool) int {
 }
 
 // TestSignalTrampolines walks from signal handlers through a trampoline with CFI, and through one without.
-// Both walks use the kernel's frame: before Linux 5.8, the CFI is wrong.
+// Both walks take the registers that the kernel saved: before Linux 5.8, the CFI is wrong.
 func TestSignalTrampolines(t *testing.T) {
 	for name, tramp := range map[string]image.Func{"cfi": image.SignalReturn(image.ARM64),
 		"code": image.RestoreRT(image.ARM64)} {

@@ -15,7 +15,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
-// The texts by which objdump says that an instruction changes SP.
+// How objdump writes instructions that change SP.
 var (
 	movesSP  = regexp.MustCompile(`\[sp\], #(-?\d+)$|\[sp, #(-?\d+)\]!$`)
 	rare     = regexp.MustCompile(`^(ld|st)z?2?g|^ldra`) // the emulator does not know SP after them

@@ -86,8 +86,8 @@ func TestPopped(t *testing.T) {
 	}
 }
 
-// TestTrampolineWithRow: the vdso of Linux before 5.8 has a row for its signal trampoline, with a frame
-// record as the frame. The registers in the kernel's frame count.
+// TestTrampolineWithRow: the CFI of the signal trampoline in the vdso is wrong before Linux 5.8. It finds the
+// caller through x29. The walker ignores it and takes the registers that the kernel saved.
 func TestTrampolineWithRow(t *testing.T) {
 	cie, frames := elfasm.ARM64CIE(), elfasm.Frames{}
 	cie.Signal = true

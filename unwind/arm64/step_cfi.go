@@ -15,7 +15,7 @@ func (u *Unwinder) resolveCFI(m *module.Module, i int, addr uint64) Rule {
 	}
 	switch why := u.machine.Row(m.CFI, addr-m.CFIBias(), &u.row); why {
 	case cfi.None:
-		if u.row.FDE.Signal && inTrampoline(m, addr, nil) { // Linux before 5.8 has a wrong row there
+		if u.row.FDE.Signal && inTrampoline(m, addr, nil) { // its CFI is wrong before Linux 5.8
 			return makeRule(RuleNoInfo, i)
 		}
 		if addr&3 == 0 && (contradicts(&u.row) || !u.correct(m, addr, &u.row)) ||

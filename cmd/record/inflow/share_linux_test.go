@@ -90,8 +90,8 @@ func TestShare(t *testing.T) {
 	waitLeft(t, p, s)
 }
 
-// A recording is in progress, and then the system's clock is set. The times of its samples do not follow. A
-// recording that joins begins by the new clock, and gets the samples with times of the new clock.
+// If the system's clock is set during a recording, the times of its samples do not change. A recording that
+// joins later uses the new clock, also for the samples that it gets.
 func TestShareSetClock(t *testing.T) {
 	for _, set := range []time.Duration{-time.Hour, time.Hour} {
 		p := New(os.Getpid(), "test")

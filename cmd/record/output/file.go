@@ -111,7 +111,7 @@ func (f *Recording) Add(p *collect.Process) func(m wire.Message) {
 func (f *Recording) Finish(info *collect.Info, names *recording.Keeper) options.Written {
 	w := options.Written{Output: f.Out, Path: f.Out.Path}
 	close(f.stop)
-	defer f.lock.Close() // of a nil file, Close only returns an error
+	defer f.lock.Close() // lock may be nil: then Close returns an error
 	if names != nil {
 		names.Write(f.w)
 	}

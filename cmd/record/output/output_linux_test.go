@@ -51,12 +51,12 @@ func TestTwoRecordings(t *testing.T) {
 	must.Get(openRecording(out, nil))(t).Drop()
 }
 
-// Without locks, the second recording takes the place of the first one. The first one fails, and does not
-// move the file of the second one.
+// On a file system without locks, a second recording replaces the growing file of the first one. The first
+// one then fails at its end. It must not rename the second one's file.
 func TestTwoRecordingsWithoutLocks(t *testing.T) {
 	out := options.Output{Path: filepath.Join(tempdir.New(t), "a.swrec")}
 	first := must.Get(openRecording(out, nil))(t)
-	must.Do(t, os.Remove(out.Path+partialSuffix)) // as the second one does if it finds no lock
+	must.Do(t, os.Remove(out.Path+partialSuffix)) // the second recording does so without locks
 	second := must.Get(openRecording(out, nil))(t)
 	first.Begin(&collect.Info{})
 	w := first.Finish(&collect.Info{}, nil)
@@ -66,10 +66,10 @@ func TestTwoRecordingsWithoutLocks(t *testing.T) {
 	expect.True(t, w.Err == nil && w.Path == out.Path, "the second: %v, %q", w.Err, w.Path)
 }
 
-// With no descriptor left for the lock, nothing stays: no file, and no descriptor.
+// If there is no descriptor for the lock, neither the file nor its descriptor is left behind.
 func TestPartialWithoutDescriptors(t *testing.T) {
 	out := options.Output{Path: filepath.Join(tempdir.New(t), "a.swrec")}
-	must.Get(openRecording(out, nil))(t).Drop() // opens what is opened only once
+	must.Get(openRecording(out, nil))(t).Drop() // some descriptors are opened only the first time
 	limit := unix.Rlimit{}
 	must.Do(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
 	free := must.Get(unix.Dup(0))(t) // the lowest number, for the file
