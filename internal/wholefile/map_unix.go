@@ -25,8 +25,8 @@ func Map(path string, most int64) ([]byte, error) {
 }
 
 // place identifies a mapped file: while it is mapped, no other file gets its inode. zeros is the value of
-// ZeroPages when the file was mapped. If it has grown since, the file is mapped once more, because the old
-// mapping may have zeros where the file has content again.
+// ZeroPages when the file was mapped. If ZeroPages has grown since, the file is mapped once more, because
+// the old mapping may have zeros where the file has content again.
 type place struct{ device, inode, size, zeros uint64 }
 
 // shared has the mappings of MapShared that are in use, and the address ranges of the last ones that have

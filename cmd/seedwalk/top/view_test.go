@@ -1,13 +1,11 @@
 package top
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seedwalk/seedwalk/cmd/record/options"
-	"github.com/seedwalk/seedwalk/internal/procstat"
 	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
@@ -97,19 +95,6 @@ func TestTopFinal(t *testing.T) {
 			t.Errorf("%v after the last view: a view of %v s", rest, l.shown.Seconds)
 		}
 	}
-}
-
-// The CPU time of a view is that of the process's clock, though the recording has not read it meanwhile.
-func TestTopReadsClock(t *testing.T) {
-	l := &liveView{pid: os.Getpid(), every: time.Millisecond, load: &counters{}, json: true}
-	p := workload(1e9, 5e6)
-	l.take(p)
-	from := l.last.cpu
-	for now := from; now < from+2e7; { // burns 20 ms
-		now, _ = procstat.CPUTime(l.pid)
-	}
-	l.take(p)
-	expect.True(t, l.shown != nil && l.shown.CPU*l.shown.Seconds >= 0.02, "%+v", l.shown)
 }
 
 // A process that cannot be recorded is refused, as record does.

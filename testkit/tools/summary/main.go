@@ -124,6 +124,9 @@ func (r *run) event(e *event) {
 			r.show(k, tables(k))
 		}
 	case "fail":
+		if e.Test == "" {
+			r.unfinished(e.Package)
+		}
 		r.failure(k)
 		return
 	case "skip":
@@ -142,6 +145,20 @@ func (r *run) event(e *event) {
 		r.show(k, true)
 	}
 	delete(r.output, k)
+}
+
+// unfinished counts the tests of a failed package that have not ended as failures: go test -json has no
+// end of a test that was killed or ran into the timeout.
+func (r *run) unfinished(pkg string) {
+	for _, k := range slices.SortedFunc(maps.Keys(r.output), byName) {
+		if k.pkg == pkg && k.test != "" {
+			r.failure(k)
+		}
+	}
+}
+
+func byName(a, b key) int {
+	return cmp.Or(strings.Compare(a.pkg, b.pkg), strings.Compare(a.test, b.test))
 }
 
 // show prints the output of a test or package, without the lines that go test writes for every

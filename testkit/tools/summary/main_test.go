@@ -118,6 +118,10 @@ func TestSummaryOfTwoRuns(t *testing.T) {
 				strings.Repeat("FAIL\tx/e2e\n", 2) +
 				"FAILED x/e2e TestA\n" + strings.Repeat("    a_test.go:1: too few\n", 2) +
 				"0 passed, 1 failed, 0 skipped\n"},
+		{"a test without an end", said("TestC", "panic: test timed out") + first,
+			"    a_test.go:1: too few\n--- FAIL: TestA\npanic: test timed out\nFAIL\tx/e2e\n" +
+				"FAILED x/e2e TestA\n    a_test.go:1: too few\nFAILED x/e2e TestC\npanic: test timed out\n" +
+				"0 passed, 2 failed, 0 skipped\n"},
 		{"passed in another build", first + passed,
 			"ok\tx/e2e\n    a_test.go:1: too few\n--- FAIL: TestA\nFAIL\tx/e2e\n" +
 				"FAILED x/e2e TestA\n    a_test.go:1: too few\n1 passed, 1 failed, 0 skipped\n"},
