@@ -55,8 +55,8 @@ type Reader struct {
 	strings  int
 	stacks   stackTable
 	threads  sequences
-	table    map[uint64]threadInfo // version 6
-	counters map[threadIDs]uint64  // the same
+	table    map[uint64]threadInfo   // version 6
+	counters map[threadIDs]idCounter // the same
 
 	faults []Fault
 	counts Counts
@@ -68,7 +68,7 @@ func NewReader(r io.Reader) *Reader {
 	return &Reader{src: source{r: bufio.NewReaderSize(r, 1<<16)},
 		metadata: map[uint32]*Metadata{}, names: map[string]string{},
 		threads: sequences{last: map[uint64]*uint32{}}, table: map[uint64]threadInfo{},
-		counters: map[threadIDs]uint64{}}
+		counters: map[threadIDs]idCounter{}}
 }
 
 // Next reads the next event or point. The error is io.EOF at the end of a complete trace,

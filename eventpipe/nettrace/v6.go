@@ -218,25 +218,34 @@ type threadIDs struct{ process, thread uint64 }
 
 // ownCounter marks counters of threads with system ids. Such a counter continues when the
 // thread gets another index, and restarts when another thread reuses the ids. The counter key
-// of any other thread is its index.
+// of any other thread is its index, and also that of a thread's second index: sequence numbers belong to
+// the index.
 const ownCounter = 1 << 63
 
+// idCounter is the counter of a thread with system ids.
+type idCounter struct{ key, index uint64 }
+
 func (r *Reader) counterOf(index uint64, t *threadInfo) uint64 {
-	if !t.known {
-		return index &^ ownCounter
+	own := index &^ ownCounter
+	if !t.known || r.threads.find(own) != nil {
+		return own
 	}
 	ids := threadIDs{t.process, t.thread}
 	c, ok := r.counters[ids]
-	if !ok {
+	switch other, live := r.table[c.index]; {
+	case ok && live && c.index != index && other.counter == c.key:
+		return own // two indices of one thread, which count apart
+	case !ok:
 		if len(r.counters) >= maxThreads {
 			clear(r.counters)
 			r.threads.forget()
 			r.threads.forgot = true
 		}
-		c = ownCounter | uint64(len(r.counters))
-		r.counters[ids] = c
+		c.key = ownCounter | uint64(len(r.counters))
 	}
-	return c
+	c.index = index
+	r.counters[ids] = c
+	return c.key
 }
 
 // Kinds of the parts of a row in the table of threads.
@@ -311,7 +320,7 @@ func (r *Reader) counter(index uint64) uint64 {
 	if t, ok := r.table[index]; ok {
 		return t.counter
 	}
-	return index
+	return index &^ ownCounter
 }
 
 func (r *Reader) threadOf(index uint64) uint64 {
@@ -330,9 +339,10 @@ func (r *Reader) removeBlock() {
 		if !b.OK() {
 			break
 		}
-		r.reached(r.counter(index), r.threadOf(index), seq)
-		if t, ok := r.table[index]; !ok || !t.known {
-			r.threads.remove(index)
+		key := r.counter(index)
+		r.reached(key, r.threadOf(index), seq)
+		if key&ownCounter == 0 {
+			r.threads.remove(key)
 		}
 		delete(r.table, index)
 	}
