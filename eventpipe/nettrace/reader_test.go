@@ -131,8 +131,12 @@ func TestRoundTrip(t *testing.T) {
 			must.True(t, got.Err == io.EOF && slices.Equal(got.Faults, []nettrace.Reason{nettrace.NoStack}),
 				"%v, %v", got.Err, got.Faults)
 			must.Equal(t, cmptest.Diff(wantSample(), got.Events), "")
+			pid := uint64(0)
+			if f.opt.Version >= 6 {
+				pid = 77
+			}
 			expect.True(t, slices.Equal(got.Points, []uint64{3000}) &&
-				slices.Equal(got.Lost, []nettrace.Lost{{Thread: 300, Count: 2}}),
+				slices.Equal(got.Lost, []nettrace.Lost{{Process: pid, Thread: 300, Count: 2}}),
 				"points %v, lost %v", got.Points, got.Lost)
 			tr := got.Trace
 			expect.True(t, tr.PointerSize == f.opt.PointerSize && tr.ProcessID == 77 && tr.Frequency == 1e9 &&
@@ -406,7 +410,7 @@ func TestTwoIndices6(t *testing.T) {
 	for i, e := range got.Events {
 		expect.True(t, e.Lost == 0 && !e.Restart, "event %d: lost %d, restart %v", i, e.Lost, e.Restart)
 	}
-	expect.True(t, got.Counts.Lost == 1 && slices.Equal(got.Lost, []nettrace.Lost{{Thread: 77, Count: 1}}),
+	expect.True(t, got.Counts.Lost == 1 && slices.Equal(got.Lost, []nettrace.Lost{{Process: 1, Thread: 77, Count: 1}}),
 		"%d lost, %v", got.Counts.Lost, got.Lost)
 }
 

@@ -57,7 +57,7 @@ type Event struct {
 	Meta          *Metadata
 	Thread        uint64 // the thread the event is about
 	CaptureThread uint64 // the thread that wrote it
-	Process       uint64 // process of Thread (version 6), else 0
+	Process       uint64 // process of CaptureThread (version 6), else 0
 	Sequence      uint32 // of the capture thread
 	Lost          uint32 // events of the capture thread that are missing before this one
 	Restart       bool   // the capture thread's counter restarted: another thread reuses the id
@@ -121,8 +121,8 @@ type Point struct {
 
 // Lost is a thread with events that are missing in the trace.
 type Lost struct {
-	Thread uint64
-	Count  uint32
+	Process, Thread uint64
+	Count           uint32
 }
 
 // Counts holds the totals so far.

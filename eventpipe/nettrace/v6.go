@@ -309,10 +309,8 @@ func (r *Reader) nameThreads(e *Event, at int64) {
 	if t.known {
 		e.Thread = t.thread
 	}
-	e.Process = t.process
-	if t = r.table[e.CaptureThread]; t.known {
-		e.CaptureThread = t.thread
-	}
+	by := r.threadOf(e.CaptureThread)
+	e.Process, e.CaptureThread = by.Process, by.Thread
 }
 
 // counter returns the key of the counter for an index.
@@ -323,11 +321,13 @@ func (r *Reader) counter(index uint64) uint64 {
 	return index &^ ownCounter
 }
 
-func (r *Reader) threadOf(index uint64) uint64 {
-	if t := r.table[index]; t.known {
-		return t.thread
+// threadOf returns the ids of a thread. A thread without a system id keeps its index.
+func (r *Reader) threadOf(index uint64) Lost {
+	t := r.table[index]
+	if !t.known {
+		t.thread = index
 	}
-	return index
+	return Lost{Process: t.process, Thread: t.thread}
 }
 
 // removeBlock reads ended threads: index and last number.

@@ -188,14 +188,10 @@ func note(first *int64, at int64) {
 func (a *Analysis) point(p *nettrace.Point) {
 	if len(p.Lost) > 0 {
 		note(&a.lostAt, p.Offset)
-		ids := map[uint64]bool{}
-		for _, l := range p.Lost {
-			ids[l.Thread] = true
-		}
-		for _, t := range a.threads {
-			if ids[t.key.id] {
-				a.lose(t)
-			}
+	}
+	for _, l := range p.Lost {
+		if t := a.threads[threadKey{l.Process, l.Thread}]; t != nil {
+			a.lose(t)
 		}
 	}
 }
