@@ -82,6 +82,7 @@ type Core struct {
 	segments []segment
 	stack    uint64 // an address on the main thread's stack, 0 if unknown
 	noted    uint64 // bytes of notes read: many headers can refer to the same notes
+	pageSize uint64 // of the process (AT_PAGESZ)
 }
 
 // segment is a range of memory whose first bytes are in the file.
@@ -97,6 +98,8 @@ const (
 	maxThreads  = 1 << 16
 	maxFiles    = 1 << 18
 	maxProblems = 100
+	leastPage   = 4 << 10 // bytes; ARM64 has pages of 4, 16, and 64 KiB
+	largestPage = 64 << 10
 )
 
 // Machines and types of ELF files.
@@ -112,7 +115,7 @@ const (
 // New reads a core from its bytes and keeps a reference to them. The error is an *Error.
 // The Core holds what could be read before the error, or is nil.
 func New(data []byte) (*Core, error) {
-	c := &Core{data: data}
+	c := &Core{data: data, pageSize: leastPage}
 	phoff, phentsize, phnum, err := c.header()
 	if err != nil {
 		return nil, err

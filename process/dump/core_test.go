@@ -147,7 +147,7 @@ func TestCoreDamaged(t *testing.T) {
 		{"many files", func(b []byte) []byte { return damageFiles(b, 0, 1<<60) },
 			false, Malformed, "mapped files"},
 		{"an empty file", func(b []byte) []byte { return damageFiles(b, 3, 0x5000) },
-			false, Malformed, "wrong after 0"},
+			false, Malformed, `the mapping of "/lib/a"`},
 	} {
 		got, err := New(c.damage(testCore()))
 		var e *Error
@@ -161,6 +161,8 @@ func TestCoreDamaged(t *testing.T) {
 			t.Errorf("%s: %v", c.name, got.Problems)
 		case !c.fatal && len(got.Threads) == 0:
 			t.Errorf("%s: no threads are left", c.name)
+		case c.name == "an empty file" && (len(got.Files) != 1 || got.Files[0].Path != "/lib/b"):
+			t.Errorf("%s: the other is lost: %v", c.name, got.Files)
 		}
 	}
 }

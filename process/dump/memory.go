@@ -87,13 +87,13 @@ func (c *Core) Maps() []live.Mapping {
 func (c *Core) splitAtThreads(maps []live.Mapping) (out []live.Mapping) {
 	var pages []uint64
 	for i := range c.Threads {
-		pages = append(pages, c.Threads[i].Regs.IP()&^(page-1))
+		pages = append(pages, c.Threads[i].Regs.IP()&^(c.pageSize-1))
 	}
 	slices.Sort(pages)
 	for _, m := range maps {
 		i, _ := slices.BinarySearch(pages, m.Start)
 		for ; !m.Exec && m.Path == "" && i < len(pages) && pages[i] < m.End; i++ {
-			code := live.Mapping{Start: max(pages[i], m.Start), End: min(pages[i]+page, m.End), Exec: true}
+			code := live.Mapping{Start: max(pages[i], m.Start), End: min(pages[i]+c.pageSize, m.End), Exec: true}
 			if before := (live.Mapping{Start: m.Start, End: code.Start}); before.Start < before.End {
 				out = append(out, before)
 			}

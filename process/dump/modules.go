@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"sort"
 	"strings"
 
@@ -23,6 +22,7 @@ type Modules struct {
 
 	core  *Core
 	maps  []live.Mapping
+	first map[string]int // index of the mapping of a file's first page, by path
 	files map[string]*image
 }
 
@@ -43,8 +43,23 @@ type relative struct{ addr, value uint64 } // the image's own addresses
 
 // NewModules searches dirs for files, by name and by the original path below each dir.
 func NewModules(c *Core, dirs []string) *Modules {
-	m := &Modules{Dirs: dirs, core: c, maps: c.Maps(), files: map[string]*image{}}
+	m := newModules(c, c.Maps())
+	m.Dirs = dirs
 	m.setExecutable()
+	return m
+}
+
+// newModules finds the first page of each file. If a file is mapped twice, a page that is in the core has
+// precedence.
+func newModules(c *Core, maps []live.Mapping) *Modules {
+	m := &Modules{core: c, maps: maps, first: map[string]int{}, files: map[string]*image{}}
+	for i := range maps {
+		p := &maps[i]
+		if old, known := m.first[p.Path]; p.Offset == 0 &&
+			(!known || len(c.from(maps[old].Start)) == 0 && len(c.from(p.Start)) > 0) {
+			m.first[p.Path] = i
+		}
+	}
 	return m
 }
 
@@ -136,7 +151,7 @@ func examine(file *os.File, id string) (image *elf.File, why string) {
 	magic := make([]byte, 4)
 	_, err := file.ReadAt(magic, 0)
 	if err == nil && string(magic) == "\x7fELF" {
-		image, err = elf.Open(file.Name())
+		image, err = elf.Map(file.Name()) // many paths can name one file
 	}
 	switch {
 	case id == "":
@@ -157,19 +172,17 @@ const maxHeader = 1 << 16
 
 // buildID returns the build id of an image whose first page is in the core, or "".
 func (m *Modules) buildID(path string) string {
-	for i := range m.maps {
-		p := &m.maps[i]
-		if p.Path != path || p.Offset != 0 {
-			continue
-		}
-		b := make([]byte, min(p.End-p.Start, maxHeader))
-		f, err := elf.FromMemory(b[:m.core.ReadSome(b, p.Start)], p.Start, path)
-		if err != nil {
-			return ""
-		}
-		return f.BuildID()
+	i, ok := m.first[path]
+	if !ok {
+		return ""
 	}
-	return ""
+	p := &m.maps[i]
+	b := make([]byte, min(p.End-p.Start, maxHeader))
+	f, err := elf.FromMemory(b[:m.core.ReadSome(b, p.Start)], p.Start, path)
+	if err != nil {
+		return ""
+	}
+	return f.BuildID()
 }
 
 // ReadAt implements memory.Reader.
@@ -254,13 +267,14 @@ func (m *Modules) relatives(path string, f *elf.File) (base uint64, out []relati
 
 // bias returns the mapped address of a file's first image minus the image's own address.
 func (m *Modules) bias(path string, f *elf.File) (bias uint64, ok bool) {
-	i := slices.IndexFunc(m.maps, func(p live.Mapping) bool { return p.Path == path && p.Offset == 0 })
-	if i < 0 || f == nil {
+	i, ok := m.first[path]
+	if !ok || f == nil {
 		return 0, false
 	}
+	size := m.core.pageSize
 	for _, s := range f.Segments() {
-		if s.Off < page {
-			return m.maps[i].Start - s.Vaddr&^(page-1), true
+		if s.Off < size {
+			return m.maps[i].Start - s.Vaddr&^(size-1), true
 		}
 	}
 	return 0, false
@@ -281,7 +295,7 @@ func (m *Modules) setExecutable() {
 			continue
 		}
 		for _, s := range f.elf.Segments() {
-			if own := p.Start - bias; own >= s.Vaddr&^(page-1) && own < s.Vaddr+s.Memsz {
+			if own := p.Start - bias; own >= s.Vaddr&^(m.core.pageSize-1) && own < s.Vaddr+s.Memsz {
 				p.Exec = s.Executable()
 			}
 		}

@@ -111,8 +111,8 @@ func (c *Core) threadPointer(desc []byte) {
 	}
 }
 
-// auxv finds the address of the kernel's image (AT_SYSINFO_EHDR), and an address on the main thread's stack
-// (AT_RANDOM).
+// auxv finds the address of the kernel's image (AT_SYSINFO_EHDR), an address on the main thread's stack
+// (AT_RANDOM), and the size of pages (AT_PAGESZ).
 func (c *Core) auxv(desc []byte) {
 	for ; len(desc) >= 16; desc = desc[16:] {
 		switch value := binary.LittleEndian.Uint64(desc[8:]); binary.LittleEndian.Uint64(desc) {
@@ -120,6 +120,10 @@ func (c *Core) auxv(desc []byte) {
 			c.VDSO = value
 		case 25:
 			c.stack = value
+		case 6:
+			if value >= leastPage && value <= largestPage && value&(value-1) == 0 {
+				c.pageSize = value
+			}
 		}
 	}
 }
@@ -137,11 +141,15 @@ func (c *Core) files(desc []byte) {
 	for range count {
 		f := File{Start: r.U64(), End: r.U64(), Offset: r.U64() * unit}
 		end := bytes.IndexByte(names, 0)
-		if !r.OK() || end < 0 || f.End <= f.Start {
-			c.problem(Malformed, "the list of mapped files is cut off or wrong after %d", len(c.Files))
+		if !r.OK() || end < 0 {
+			c.problem(Malformed, "the list of mapped files is cut off after %d", len(c.Files))
 			return
 		}
 		f.Path, names = string(names[:end]), names[end+1:]
+		if f.End <= f.Start {
+			c.problem(Malformed, "the mapping of %q at %#x ends at %#x", f.Path, f.Start, f.End)
+			continue
+		}
 		c.Files = append(c.Files, f)
 	}
 }

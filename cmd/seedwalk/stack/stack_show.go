@@ -182,13 +182,15 @@ func (v *stackView) damaged(core string, problems []error) {
 
 // lacking adds the problems of modules that were not found, if a frame or a gap is in that module.
 func (v *stackView) lacking(problems []string) {
+	used := map[string]bool{}
+	for i := range v.Threads {
+		used[v.Threads[i].gapIn] = true
+		for _, f := range v.Threads[i].Frames {
+			used[f.Module] = true
+		}
+	}
 	for _, p := range problems {
-		path, _, _ := strings.Cut(p, ": ")
-		used := slices.ContainsFunc(v.Threads, func(t stackThread) bool {
-			return t.gapIn == path ||
-				slices.ContainsFunc(t.Frames, func(f stackFrame) bool { return f.Module == path })
-		})
-		if used {
+		if path, _, _ := strings.Cut(p, ": "); used[path] {
 			v.Problems = append(v.Problems, p)
 		}
 	}
