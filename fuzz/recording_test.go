@@ -33,8 +33,47 @@ func block(raw []byte) []byte {
 	return append(head, body.Bytes()...)
 }
 
+// itemsOf makes the messages those of process 1.
+func itemsOf(t testing.TB, w *wire.Writer) []byte {
+	items := []byte{0, 2, 5, 1, 7, 0, 1, 'p'}
+	for b := w.Bytes(); len(b) > 0; {
+		_, n, err := wire.Parse(b)
+		must.Do(t, err)
+		items = append(append(items, 1), b[:n]...)
+		b = b[n:]
+	}
+	return items
+}
+
+// hostile are messages whose numbers have all bits, or all but the highest.
+func hostile() *wire.Writer {
+	w := wire.NewWriter(nil)
+	for _, v := range []uint64{1<<64 - 1, 1<<63 - 1, 1 << 63} {
+		at := int64(v)
+		w.Hello(&wire.Hello{PID: v, StartUnixNano: at, RateMilliHz: v})
+		w.Module(&wire.Module{ID: 1, Start: v, End: v, Bias: v, Path: "/lib/a.so"})
+		frames := []wire.Frame{{Module: 1, IP: v}, {Kind: 1, Method: 1, IP: v}}
+		for tid := range uint64(3) {
+			for range 3 {
+				w.Sample(&wire.Sample{TID: v - tid, TimeUnixNano: at, WallNanos: v, CPUNanos: v, Frames: frames})
+			}
+			for kind := range uint8(wire.NumEvents) {
+				w.Event(&wire.Event{TID: v - tid, TimeUnixNano: at, Kind: kind, Nanos: v, Bytes: v, Owner: v,
+					Lock: v, Frames: frames})
+			}
+			w.Usage(&wire.Usage{TID: v - tid, CPUNanos: v, KernelNanos: v, Cause: uint8(tid)})
+		}
+		w.Usage(&wire.Usage{CPUNanos: v})
+		w.Dropped(&wire.Dropped{Kind: wire.EventAllocation, Name: "T", Count: v, Bytes: v})
+		for _, key := range []string{wire.StatLost, wire.StatSuspended + "<=7", wire.StatSuspended + ".max", "probe_x"} {
+			w.Stats(key, v)
+		}
+	}
+	return w
+}
+
 // FuzzRecording reads any items as a recording. Every profile that comes out is sound, whatever
-// part of it is chosen, and can be compared.
+// part of it is chosen, and can be compared, and written in each format.
 func FuzzRecording(f *testing.F) {
 	w := wire.NewWriter(nil)
 	w.Hello(&wire.Hello{PID: 1, Arch: "amd64", Runtime: "r", StartUnixNano: 1e9, RateMilliHz: 100_000})
@@ -45,15 +84,9 @@ func FuzzRecording(f *testing.F) {
 	w.Event(&wire.Event{TID: 5, TimeUnixNano: 2e9, Kind: wire.EventWait, Nanos: 1e6})
 	w.Usage(&wire.Usage{TID: 5, CPUNanos: 9})
 	w.Usage(&wire.Usage{CPUNanos: 12})
-	process := []byte{0, 2, 5, 1, 7, 0, 1, 'p'}
-	items := append([]byte{}, process...)
-	for b := w.Bytes(); len(b) > 0; {
-		_, n, err := wire.Parse(b)
-		must.Do(f, err)
-		items = append(append(items, 1), b[:n]...)
-		b = b[n:]
-	}
+	items := itemsOf(f, w)
 	f.Add(items)
+	f.Add(itemsOf(f, hostile()))
 	f.Add(append(items, 0, 3, 5, 1, 1, 'a', 1, 'b', 0, 4, 5, 1, 9, 8, 12, 0, 0, 5, 1, 1))
 	f.Add([]byte{0, 1, 2, '{', '}'})
 	f.Fuzz(func(t *testing.T, in []byte) {
@@ -69,7 +102,16 @@ func FuzzRecording(f *testing.F) {
 				continue
 			}
 			must.Do(t, q.Check())
-			if _, err := diff.Compare(q, p); err != nil {
+			for i := range q.Stacks {
+				s := &q.Stacks[i]
+				must.True(t, min(s.Count, s.WallNanos, s.CPUNanos, s.CPUCount, s.Sum, s.Longest) >= 0, "%+v", s)
+			}
+			for _, f := range export.Formats() {
+				if err := f.Write(io.Discard, q); err != nil {
+					t.Fatalf("%s: %v", f.Name, err)
+				}
+			}
+			if _, err := diff.Compare(q, p); err != nil && export.Metric(q) == export.Metric(p) {
 				t.Fatal(err)
 			}
 		}

@@ -33,6 +33,9 @@ const (
 	usualRate = 99
 )
 
+// plus adds a time or a size to a sum, and keeps both in bounds: a hostile stream has any values.
+func plus(sum, v uint64) uint64 { return min(sum+min(v, maxNanos), maxNanos) }
+
 // usage is the time of one thread ID by cause; wire.CauseNone is time that was watched.
 type usage [wire.NumCauses]struct{ cpu, kernel uint64 }
 
@@ -55,8 +58,7 @@ func (p *Process) usage(m *wire.Usage) {
 		p.usages[m.TID] = u
 	}
 	at := &u[m.Cause]
-	at.cpu = min(at.cpu+m.CPUNanos, maxNanos)
-	at.kernel = min(at.kernel+min(m.KernelNanos, m.CPUNanos), maxNanos)
+	at.cpu, at.kernel = plus(at.cpu, m.CPUNanos), plus(at.kernel, min(m.KernelNanos, m.CPUNanos))
 }
 
 // watched returns the time that samples may locate, and the time in the kernel that no sample

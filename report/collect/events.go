@@ -48,15 +48,16 @@ func (p *Process) event(m *wire.Event) {
 	for i := range m.Frames {
 		p.row = append(p.row, p.frame(&m.Frames[i]))
 	}
-	amount := m.Nanos
+	nanos := min(m.Nanos, maxNanos)
+	amount := nanos
 	if m.Kind == wire.EventAllocation {
 		amount = m.Bytes
 	}
 	open := m.Flags&wire.EventOpen != 0
 	s := &p.events[m.Kind]
 	s.count++
-	s.sum += int64(amount)
-	s.longest = max(s.longest, int64(m.Nanos))
+	s.sum = int64(plus(uint64(s.sum), amount))
+	s.longest = max(s.longest, int64(nanos))
 	if m.Gap == 0 {
 		s.complete++
 	}
@@ -71,10 +72,10 @@ func (p *Process) event(m *wire.Event) {
 	}
 	st := &p.stacks[i]
 	st.count++
-	st.sum += amount
-	st.longest = max(st.longest, m.Nanos)
+	st.sum = plus(st.sum, amount)
+	st.longest = max(st.longest, nanos)
 	if m.Kind != wire.EventAllocation {
-		p.list(oneWait{i, m.TimeUnixNano, int64(m.Nanos)})
+		p.list(oneWait{i, m.TimeUnixNano, int64(nanos)})
 	}
 }
 

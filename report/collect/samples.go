@@ -79,10 +79,10 @@ func (p *Process) sample(s *wire.Sample) {
 	}
 	st := &p.stacks[i]
 	st.count++
-	st.wall += s.WallNanos
+	st.wall = plus(st.wall, s.WallNanos)
 	p.moment(i, s)
 	if s.CPUNanos > 0 {
-		st.cpu = min(st.cpu+min(s.CPUNanos, maxNanos), maxNanos)
+		st.cpu = plus(st.cpu, s.CPUNanos)
 		st.cpuCount++
 	}
 }
