@@ -137,12 +137,15 @@ func noEOF(err error) error {
 // is unknown. The error is io.ErrUnexpectedEOF if b ends inside the message, or a *FormatError
 // whose offset is relative to b.
 func Parse(b []byte) (m Message, size int, err error) {
-	if len(b) < 2 {
+	if len(b) == 0 {
 		return nil, 0, io.ErrUnexpectedEOF
 	}
 	t := Type(b[0])
-	n, k := binary.Uvarint(b[1:])
-	if k <= 0 || n > MaxPayload {
+	n, k := binary.Uvarint(b[1:min(len(b), 1+lengthBytes)])
+	switch {
+	case k <= 0 && len(b) <= lengthBytes:
+		return nil, 0, io.ErrUnexpectedEOF
+	case k <= 0:
 		return nil, 0, &FormatError{Message: t, Field: "payload length", Offset: 1, Value: n}
 	}
 	begin := 1 + k

@@ -103,6 +103,23 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
+// TestParseTruncated: bytes that end anywhere inside a message are too few, and no damage. A longer form of a
+// length than Reader accepts is damage for Parse, too.
+func TestParseTruncated(t *testing.T) {
+	for _, m := range append(every(), &Note{Text: strings.Repeat("x", 200)}) {
+		b := encode(m)
+		got, size, err := Parse(append(b, 1))
+		must.True(t, err == nil && size == len(b) && cmptest.Diff(m, got) == "", "%v, %d bytes", err, size)
+		for cut := range b {
+			_, _, err := Parse(b[:cut])
+			expect.True(t, err == io.ErrUnexpectedEOF, "%s cut at %d of %d: %v", m.Type(), cut, len(b), err)
+		}
+	}
+	var damage *FormatError
+	_, _, err := Parse([]byte{byte(TypeBye), 0x82, 0x80, 0x80, 0, 1, 'b'})
+	expect.True(t, errors.As(err, &damage) && damage.Field == "payload length", "%v", err)
+}
+
 func TestUnknownIsSkipped(t *testing.T) {
 	b := encode(&Note{Text: "a"})
 	b = append(b, 200, 3, 'x', 'y', 'z', 0, 0)
