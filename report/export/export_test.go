@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -91,7 +92,7 @@ func comparePprof(t *testing.T, p *Profile) {
 			"stack %d: values", i)
 		th := p.Threads[want.Thread]
 		if id := s.NumLabel["thread_id"]; (th.ID == 0) != (id == nil) || id != nil && id[0] != int64(th.ID) ||
-			th.Name != "" && s.Label["thread_name"][0] != th.Name {
+			!slices.Equal(s.Label["thread_name"], threadNames(th.Name)) {
 			t.Errorf("stack %d: labels %v %v, want %v", i, s.Label, s.NumLabel, th)
 		}
 		if g := s.Label["gap"]; (want.Gap == "") != (g == nil) || g != nil && g[0] != want.Gap {
@@ -103,6 +104,14 @@ func comparePprof(t *testing.T, p *Profile) {
 		}
 		compareLocations(t, p, want, s.Location)
 	}
+}
+
+// threadNames are the values of the label: profile.proto has no label with an empty string.
+func threadNames(name string) []string {
+	if name == "" {
+		return nil
+	}
+	return []string{name}
 }
 
 func compareLocations(t *testing.T, p *Profile, want *Stack, got []*profile.Location) {

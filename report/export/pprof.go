@@ -120,9 +120,10 @@ func (w *pprofWriter) mapping(m *Module) {
 
 func (w *pprofWriter) sample(s *Stack) {
 	t := &w.p.Threads[s.Thread]
-	ps := &profile.Sample{
-		Label:    map[string][]string{labelThread: {clean(t.Name)}},
-		NumLabel: map[string][]int64{}}
+	ps := &profile.Sample{Label: map[string][]string{}, NumLabel: map[string][]int64{}}
+	if name := clean(t.Name); name != "" { // an empty string is no label
+		ps.Label[labelThread] = []string{name}
+	}
 	if t.ID != 0 {
 		ps.NumLabel[labelThreadID] = []int64{int64(t.ID)}
 	}
