@@ -55,7 +55,8 @@ func hostile() *wire.Writer {
 		frames := []wire.Frame{{Module: 1, IP: v}, {Kind: 1, Method: 1, IP: v}}
 		for tid := range uint64(3) {
 			for range 3 {
-				w.Sample(&wire.Sample{TID: v - tid, TimeUnixNano: at, WallNanos: v, CPUNanos: v, Frames: frames})
+				w.Sample(&wire.Sample{TID: v - tid, TimeUnixNano: at, WallNanos: v, CPUNanos: v,
+					Frames: frames})
 			}
 			for kind := range uint8(wire.NumEvents) {
 				w.Event(&wire.Event{TID: v - tid, TimeUnixNano: at, Kind: kind, Nanos: v, Bytes: v, Owner: v,
@@ -65,7 +66,8 @@ func hostile() *wire.Writer {
 		}
 		w.Usage(&wire.Usage{CPUNanos: v})
 		w.Dropped(&wire.Dropped{Kind: wire.EventAllocation, Name: "T", Count: v, Bytes: v})
-		for _, key := range []string{wire.StatLost, wire.StatSuspended + "<=7", wire.StatSuspended + ".max", "probe_x"} {
+		for _, key := range []string{wire.StatLost, wire.StatSuspended + "<=7",
+			wire.StatSuspended + ".max", "probe_x"} {
 			w.Stats(key, v)
 		}
 	}
@@ -104,7 +106,8 @@ func FuzzRecording(f *testing.F) {
 			must.Do(t, q.Check())
 			for i := range q.Stacks {
 				s := &q.Stacks[i]
-				must.True(t, min(s.Count, s.WallNanos, s.CPUNanos, s.CPUCount, s.Sum, s.Longest) >= 0, "%+v", s)
+				must.True(t, min(s.Count, s.WallNanos, s.CPUNanos, s.CPUCount, s.Sum, s.Longest) >= 0,
+					"%+v", s)
 			}
 			for _, f := range export.Formats() {
 				if err := f.Write(io.Discard, q); err != nil {

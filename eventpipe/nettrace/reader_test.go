@@ -399,19 +399,22 @@ func TestTwoIndices6(t *testing.T) {
 		event(3, seq+1)
 		event(4, seq+1)
 	}
-	w.PointFlags(7, flush, nettracefile.ThreadSeq{Thread: 3, Seq: 3}, nettracefile.ThreadSeq{Thread: 4, Seq: 4})
+	w.PointFlags(7, flush, nettracefile.ThreadSeq{Thread: 3, Seq: 3},
+		nettracefile.ThreadSeq{Thread: 4, Seq: 4})
 	w.Threads(both[1], both[0])
 	event(4, 5)
 	event(3, 4)
-	w.Remove(nettracefile.ThreadSeq{Thread: 4, Seq: 5}).Threads(nettracefile.Thread6{Index: 4, PID: 1, TID: 78})
+	w.Remove(nettracefile.ThreadSeq{Thread: 4, Seq: 5})
+	w.Threads(nettracefile.Thread6{Index: 4, PID: 1, TID: 78})
 	event(4, 1)
 	got := readAll(w.End().Bytes())
 	must.True(t, len(got.Faults) == 0 && len(got.Events) == 9, "%v, %d events", got.Faults, len(got.Events))
 	for i, e := range got.Events {
 		expect.True(t, e.Lost == 0 && !e.Restart, "event %d: lost %d, restart %v", i, e.Lost, e.Restart)
 	}
-	expect.True(t, got.Counts.Lost == 1 && slices.Equal(got.Lost, []nettrace.Lost{{Process: 1, Thread: 77, Count: 1}}),
-		"%d lost, %v", got.Counts.Lost, got.Lost)
+	want := []nettrace.Lost{{Process: 1, Thread: 77, Count: 1}}
+	expect.True(t, got.Counts.Lost == 1 && slices.Equal(got.Lost, want), "%d lost, %v", got.Counts.Lost,
+		got.Lost)
 }
 
 // TestSequenceWrap: counters continue at zero after 2^32-1.

@@ -278,15 +278,17 @@ func TestBackwards(t *testing.T) {
 		"%s, %d", show(a), a.Backwards)
 }
 
-// TestLostOfProcess: a sequence point of version 6 names threads by index. Processes in different PID namespaces
-// have threads with one number. Lost events of one do not concern the other's waits.
+// TestLostOfProcess: a sequence point of version 6 names threads by index. Processes in different PID
+// namespaces have threads with one number. Lost events of one do not concern the other's waits.
 func TestLostOfProcess(t *testing.T) {
 	w := nettracefile.New(nettracefile.Options{Version: 6})
-	w.Threads(nettracefile.Thread6{Index: 1, PID: 10, TID: 5}, nettracefile.Thread6{Index: 2, PID: 20, TID: 5})
+	w.Threads(nettracefile.Thread6{Index: 1, PID: 10, TID: 5},
+		nettracefile.Thread6{Index: 2, PID: 20, TID: 5})
 	w.Metadata(nettracefile.Meta{ID: metaW, Provider: clrevent.Runtime, Event: 301},
 		nettracefile.Meta{ID: metaEndW, Provider: clrevent.Runtime, Event: 302})
 	for index := range uint64(2) {
-		w.Events(nettracefile.Event{Meta: metaW, Seq: 1, Thread: index + 1, Time: 5, Payload: make([]byte, 11)})
+		w.Events(nettracefile.Event{Meta: metaW, Seq: 1, Thread: index + 1, Time: 5,
+			Payload: make([]byte, 11)})
 	}
 	w.Point(7, nettracefile.ThreadSeq{Thread: 1, Seq: 3}, nettracefile.ThreadSeq{Thread: 2, Seq: 1})
 	w.Events(nettracefile.Event{Meta: metaEndW, Seq: 2, Thread: 2, Time: 9, Payload: make([]byte, 2)})

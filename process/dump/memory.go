@@ -93,7 +93,8 @@ func (c *Core) splitAtThreads(maps []live.Mapping) (out []live.Mapping) {
 	for _, m := range maps {
 		i, _ := slices.BinarySearch(pages, m.Start)
 		for ; !m.Exec && m.Path == "" && i < len(pages) && pages[i] < m.End; i++ {
-			code := live.Mapping{Start: max(pages[i], m.Start), End: min(pages[i]+c.pageSize, m.End), Exec: true}
+			code := live.Mapping{Start: max(pages[i], m.Start), End: min(pages[i]+c.pageSize, m.End),
+				Exec: true}
 			if before := (live.Mapping{Start: m.Start, End: code.Start}); before.Start < before.End {
 				out = append(out, before)
 			}
