@@ -41,6 +41,10 @@ func (b *builder) sampled(p *Process) {
 // over all threads.
 const leastDelay = 100_000_000
 
+// leastLongStop is the time of a stop, in nanoseconds, that the copy of a stack alone hardly takes. On a busy
+// machine, the thread loses its CPU meanwhile.
+const leastLongStop = 1_000_000
+
 // sampledLines returns lines about the counters for the summary, nil if there are no counters.
 func sampledLines(c map[string]int64, handler *wire.Histogram) (out []string) {
 	if c == nil {
@@ -64,8 +68,12 @@ func sampledLines(c map[string]int64, handler *wire.Histogram) (out []string) {
 			c["timed"], copied, c["outside"], c["rests"])
 	}
 	if handler.Count() > 0 {
-		say("a thread was stopped for %v µs (p50), %v µs (p99)", int64(handler.Quantile(0.5)+500)/1000,
-			int64(handler.Quantile(0.99)+500)/1000)
+		note, p99 := "", handler.Quantile(0.99)
+		if p99 >= leastLongStop {
+			note = "; this includes time without a CPU"
+		}
+		say("a thread was stopped for %v µs (p50), %v µs (p99)%s", int64(handler.Quantile(0.5)+500)/1000,
+			int64(p99+500)/1000, note)
 	}
 	if n := c["delayed_ns"]; n >= leastDelay {
 		say("threads were ready to run but had no CPU for %v ms", n/1e6)

@@ -13,7 +13,8 @@ import (
 // The number of samples, and what was not sampled, in words: each cause has its line, and there is no line
 // without its cause.
 func TestTakenLines(t *testing.T) {
-	var stood wire.Histogram
+	var stood, lost wire.Histogram
+	lost.Add(90_000_000)
 	for range 100 {
 		stood.Add(3000)
 	}
@@ -31,6 +32,10 @@ func TestTakenLines(t *testing.T) {
 			[]string{"samples by kind: 180 CPU, 50 blocked (read without a signal), 7 idle",
 				"a thread was stopped for 3 µs (p50), 3 µs (p99)",
 				"signals: 180 by the clock (3 threads), 4 sent by seedwalk"}},
+		{"a thread that lost its CPU meanwhile", map[string]int64{}, &lost,
+			[]string{"samples by kind: 0 CPU, 0 blocked (read without a signal), 0 idle",
+				"a thread was stopped for 90,000 µs (p50), 90,000 µs (p99); this includes time without a CPU",
+				"signals: 0 sent by seedwalk"}},
 		{"memory that the probe read",
 			map[string]int64{"suspended": 1, "reads": 40, "read_ns": 2_400_000,
 				"read_copy_ns": 120_000, "reads_lost": 2},
