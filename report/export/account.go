@@ -35,10 +35,10 @@ func (p *Profile) causeOf(s *Stack) (cause string, ok bool) {
 }
 
 // The summary warns if the profile lacks much CPU time: if the share that it has, in percent, is below
-// lowCoverage, and it lacks at least manyMissing nanoseconds.
+// lowCoverage, and it has no samples or lacks at least manyMissing of them. A few may be missing by chance.
 const (
 	lowCoverage = 95
-	manyMissing = 10_000_000
+	manyMissing = 10
 )
 
 // The summary does not mention times below rounding, in nanoseconds. They come from rounded shares.
@@ -70,7 +70,8 @@ func (p *Profile) barelyRan() bool {
 // lacksCPU reports whether the summary warns of CPU time that is not in the profile.
 func (p *Profile) lacksCPU() bool {
 	c := p.Stats.CPU
-	return c != nil && c.coverage() < lowCoverage && c.missing() >= manyMissing && !p.barelyRan()
+	return c != nil && c.coverage() < lowCoverage && !p.barelyRan() &&
+		(c.Profile == 0 || float64(c.missing()) >= manyMissing*1e9/cmp.Or(max(p.RateHz, 0), 1))
 }
 
 // cpuLines describes how much CPU time is in the profile, for the summary. Stats.CPU must be known.
@@ -117,8 +118,7 @@ func (p *Profile) sampledCPU() (count, nanos int64) {
 	return count, nanos
 }
 
-// periodNanos returns the CPU time between two samples: the measured one, else the requested one, else
-// a second.
+// periodNanos returns the CPU time between two samples: measured, else requested, else a second.
 func (p *Profile) periodNanos() float64 {
 	if count, nanos := p.sampledCPU(); count > 0 {
 		return float64(nanos) / float64(count)

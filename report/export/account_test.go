@@ -24,7 +24,7 @@ func TestCPULines(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			u := CPUTime{Profile: 1_110_000_000, NotSampled: []int64{1: c.missing}}
 			u.Process = u.Profile + c.missing
-			p := Profile{Stats: Stats{CPU: &u}}
+			p := Profile{RateHz: 99, Stats: Stats{CPU: &u}}
 			got := strings.Join(p.cpuLines(), "\n")
 			expect.True(t, got == c.want, "got %q, want %q", got, c.want)
 		})
@@ -48,6 +48,28 @@ func TestBarelyRan(t *testing.T) {
 		p.Stats.CPU = &CPUTime{Process: c.nanos, NotSampled: []int64{7: c.nanos}}
 		expect.Equal(t, strings.Join(p.cpuLines(), "\n"), c.want)
 		expect.Equal(t, p.lacksCPU(), c.warns, c.want)
+	}
+}
+
+// A few missing samples may be chance: the summary does not warn.
+func TestFewMissing(t *testing.T) {
+	const ms = 1_000_000
+	for _, c := range []struct {
+		rate             float64
+		profile, missing int64
+		warns            bool
+	}{
+		{99, 1072 * ms, 68 * ms, false},
+		{99, 1072 * ms, 102 * ms, true},
+		{99, 9900 * ms, 102 * ms, false}, // but 1 % of the time
+		{1000, 1072 * ms, 68 * ms, true},
+		{1000, 50 * ms, 9 * ms, false},
+		{99, 0, 68 * ms, true},
+	} {
+		p := Profile{RateHz: c.rate}
+		p.Stats.CPU = &CPUTime{Process: c.profile + c.missing, Profile: c.profile,
+			NotSampled: []int64{7: c.missing}}
+		expect.Equal(t, p.lacksCPU(), c.warns, "%+v: %q", c, p.cpuLines())
 	}
 }
 
