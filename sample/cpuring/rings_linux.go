@@ -81,6 +81,13 @@ func (r *rings) Deep() bool {
 	return !slices.ContainsFunc(r.rings, small)
 }
 
+// Filling reports whether a quarter of a ring is waiting to be read.
+func (r *rings) Filling() bool {
+	return slices.ContainsFunc(r.rings, func(ring *perfevent.Ring) bool {
+		return ring.Waiting() >= uint64(ring.Size()/4)
+	})
+}
+
 // Lost returns the number of hits for which a ring had no room: the larger one of two numbers. The records of
 // a ring lack the hits that were lost after the last record. The counts of the clocks are read only when a
 // clock is closed, and by CountLost.

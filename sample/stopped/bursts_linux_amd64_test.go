@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/internal/procstat"
+	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/cpuring"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
@@ -203,4 +204,37 @@ func TestEndedAtOnce(t *testing.T) {
 	e.Run()
 	notes := readRecording(t, sent.Bytes()).notes
 	expect.True(t, len(notes) == 0 && e.denied == 0, "%v, %d threads are hidden", notes, e.denied)
+}
+
+// Many threads that must be stopped delay the next round. The rings are read between two stops, before they
+// are full.
+func TestRingsBetweenStops(t *testing.T) {
+	b := start(t, "bursts")
+	needPerf(t, b)
+	e := must.Get(New(b.cmd.Process.Pid, sampler.Config{RateHz: 1000, NoWall: true}, io.Discard))(t)
+	defer e.Close()
+	e.Open()
+	e.openRings()
+	e.Base.Refresh()
+	e.list(e.Nano(time.Now()))
+	e.stoppedOne(live.Stop{TID: 1})
+	must.Equal(t, e.Stats.Timed, 0, "samples of rings that do not fill up")
+	for limit := time.Now().Add(time.Minute); !e.rings.Filling(); time.Sleep(time.Millisecond) {
+		must.True(t, time.Now().Before(limit), "the rings do not fill up")
+	}
+	e.stoppedOne(live.Stop{TID: 1})
+	expect.True(t, e.Stats.Timed > 0 && !e.rings.Filling() && e.rings.Lost() == 0, "%d samples, %d lost",
+		e.Stats.Timed, e.rings.Lost())
+}
+
+// Once Stop was called, no more threads are stopped: there may be thousands.
+func TestStopEndsRound(t *testing.T) {
+	b := start(t, "bursts")
+	for _, want := range []bool{true, false} {
+		e := must.Get(New(b.cmd.Process.Pid, sampler.Config{RateHz: 100}, io.Discard))(t)
+		e.Stopped.Store(!want)
+		must.Do(t, e.round())
+		expect.Equal(t, e.stops > 0, want, "%d threads were stopped", e.stops)
+		e.Close()
+	}
 }

@@ -70,6 +70,14 @@ func (e *Stopper) readRings() {
 	}
 }
 
+// relieveRings reads the rings if they fill up while threads are stopped one after the other. On a busy
+// machine, each thread must first get a CPU to stop.
+func (e *Stopper) relieveRings() {
+	if e.rings != nil && e.rings.Filling() {
+		e.readRings()
+	}
+}
+
 // hit walks a sample of CPU time.
 func (e *Stopper) hit(r *perfevent.Record) {
 	regs, ok := r.Registers(e.Target.Arch)

@@ -104,6 +104,9 @@ func (e *Stopper) end(reason string) string {
 	return reason
 }
 
+// stopsAtOnce is how many threads are stopped before Stop is noticed.
+const stopsAtOnce = 8
+
 // round stops the threads that have run since the last round, or with rings, those that have started to
 // wait.
 func (e *Stopper) round() error {
@@ -124,9 +127,14 @@ func (e *Stopper) round() error {
 		e.Target.Threads.Read()
 	}
 	e.walkPending()
-	live.StopEach(e.due, func(tid int, r *context.Registers, s live.Stood) {
-		e.now[uint32(tid)] = e.paused.Read(uint32(tid), r, s)
-	}, e.stoppedOne)
+	for due := range slices.Chunk(e.due, stopsAtOnce) {
+		if e.Stopped.Load() { // each stop may take long on a busy machine
+			break
+		}
+		live.StopEach(due, func(tid int, r *context.Registers, s live.Stood) {
+			e.now[uint32(tid)] = e.paused.Read(uint32(tid), r, s)
+		}, e.stoppedOne)
+	}
 	if time.Since(e.swept) > time.Second {
 		e.swept = time.Now()
 		e.write()
@@ -219,6 +227,7 @@ func (e *Stopper) waits(t *threads.Task, passed int64) bool {
 
 // stoppedOne walks the copy of a thread that has already been resumed.
 func (e *Stopper) stoppedOne(s live.Stop) {
+	defer e.relieveRings()
 	tid := uint32(s.TID)
 	th, ok := e.now[tid]
 	t := e.tasks[tid]
