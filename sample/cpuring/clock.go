@@ -25,14 +25,14 @@ const (
 	stretchMinPart = 128
 )
 
-// leastFirst is the shortest first period in nanoseconds. The kernel needs 5 to 10 us for a hit. It skips
-// hits that become due meanwhile, and then the number of hits times the period is less than the CPU time.
+// leastFirst is the shortest first period in nanoseconds. The kernel skips hits that become due during a hit,
+// and then the number of hits times the period is less than the CPU time.
 const leastFirst = 40_000
 
-// firstPeriod draws a first period uniformly up to the whole one, and raises a draw below a part of it or
-// leastFirst.
-func firstPeriod(whole, parts uint64, random func(n uint64) uint64) uint64 {
-	return max(random(whole)+1, whole/parts, min(whole, leastFirst))
+// firstPeriod draws a first period uniformly up to the whole one. It raises a draw below a part of the whole
+// one, below leastFirst, or below a little more than a hit takes.
+func firstPeriod(whole, parts, hitCost uint64, random func(n uint64) uint64) uint64 {
+	return max(random(whole)+1, whole/parts, min(whole, max(leastFirst, hitCost+hitCost/4)))
 }
 
 // renewAfter is the number of hits after which a clock gets a new period. A program whose bursts are as long

@@ -19,8 +19,11 @@ func TestPeriods(t *testing.T) {
 	draw := random()
 	var sum uint64
 	for range 10000 {
-		if p := firstPeriod(ms, shortestPart, draw); p < ms/shortestPart || p > ms {
+		if p := firstPeriod(ms, shortestPart, 0, draw); p < ms/shortestPart || p > ms {
 			t.Fatalf("a first period of %d", p)
+		}
+		if p := firstPeriod(ms/5, stretchMinPart, 60_000, draw); p < 75_000 || p > ms/5 {
+			t.Fatalf("hits take 60 us, a first period of %d", p)
 		}
 		p := nextPeriod(ms, draw)
 		must.True(t, p >= ms-ms/4 && p <= ms+ms/4, "a period of %d", p)
@@ -80,7 +83,7 @@ func TestFirstPeriodCounts(t *testing.T) {
 	draw, hits := random(), 0.
 	for range threads {
 		p := period{whole: ms, first: true}
-		p.grid = firstPeriod(ms, shortestPart, draw)
+		p.grid = firstPeriod(ms, shortestPart, 0, draw)
 		p.now = p.grid
 		read := p.grid + draw(5*ms) // when the tool reads the first hit
 		for at := p.grid; at <= read; at += p.grid {
@@ -162,7 +165,7 @@ func (k *kernel) next(period uint64) (place uint64) {
 func share(renew bool, draw func(uint64) uint64) float64 {
 	k := kernel{burst: ms, late: 50000, again: 10000}
 	p := period{whole: ms * 1003 / 1000, first: true}
-	p.now = firstPeriod(p.whole, shortestPart, draw)
+	p.now = firstPeriod(p.whole, shortestPart, 0, draw)
 	p.grid = p.now
 	k.due = p.now
 	first := 0

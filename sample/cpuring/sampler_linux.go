@@ -67,6 +67,9 @@ type Sampler struct {
 	done    chan struct{}
 
 	userOnly bool
+	hitCost  uint64 // by HitCost, or 0
+	copied   uint64 // hits since the last Taken
+	counted  uint64 // of them, those that count
 }
 
 // New opens the rings and, unless Config.Kernel is set, samples all threads of the process. Its errors
@@ -150,7 +153,7 @@ func (s *Sampler) open(tid uint32, t *thread, first bool) error {
 	for i, cpu := range s.cpus {
 		a.Period = nextPeriod(t.whole, rand.Uint64N)
 		if first {
-			a.Period = firstPeriod(t.whole, parts, rand.Uint64N)
+			a.Period = firstPeriod(t.whole, parts, s.hitCost, rand.Uint64N)
 			grid = a.Period
 		}
 		e, err := perfevent.OpenClock(int(tid), cpu, a)
@@ -223,10 +226,22 @@ func (s *Sampler) counts(cpu int, r *perfevent.Record) bool {
 	}
 	c := &t.clocks[cpu]
 	counts, renew := c.hit(r.Time)
+	if s.copied++; counts {
+		s.counted++
+	}
 	if renew && !t.ended {
 		c.renew()
 	}
 	return counts
+}
+
+// Taken returns how many hits of clocks Read has seen since the last call, and how many of them count.
+func (s *Sampler) Taken() (all, counted uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all, counted = s.copied, s.counted
+	s.copied, s.counted = 0, 0
+	return all, counted
 }
 
 // renew gives a clock another period.

@@ -225,7 +225,8 @@ func (e *Engine) useStretches(now time.Time) {
 			n++
 		}
 	}
-	if k.OpenRings(e.PID, e.Period); !k.MayCopy(n) {
+	k.OpenRings(e.PID, e.Period)
+	if !k.MayCopy(n) || !s.Fit(k.Rings.HitCost(), e.Period) {
 		k.Close()
 		s.Refused = now
 		return
@@ -287,17 +288,20 @@ func (e *Engine) toggleStretch() {
 				e.leaveStretch(t)
 			}
 		}
+		s.Count(k.Rings.Taken())
 		s.End(time.Now(), rand.Float64())
 		return
 	}
 	n := e.chooseStretched()
 	k.Rings.SetPeriod(uint64(e.Period) / uint64(s.Parts))
-	s.Begin(time.Now(), perfevent.Now(), n*k.Rings.FDs())
+	began := perfevent.Now()
+	s.Begin(time.Now(), began, n*k.Rings.FDs())
 	for _, t := range e.Tasks {
 		if t.Stretched {
 			e.armInStretch(t)
 		}
 	}
+	s.Armed(perfevent.Now() - began)
 	e.readKernel() // the copies of short first periods, which may fill a ring
 }
 

@@ -33,6 +33,9 @@ type Stretches struct {
 	ends       int       // stretches that have ended
 	wall       float64   // recent time, nanoseconds
 	covered    float64   // what the recent stretches represent of it
+	hitCost    float64   // nanoseconds that a thread needs for a hit
+	hits       float64   // of recent stretches
+	goodHits   float64   // of them, those that count
 }
 
 const (
@@ -158,6 +161,13 @@ func (s *Stretches) Begin(now time.Time, clock uint64, events int) {
 	s.until = clock + uint64(s.Length)
 }
 
+// Armed records how long it took, in nanoseconds, to open the events of all threads after Begin. On average,
+// a thread's stretch begins after half of that.
+func (s *Stretches) Armed(took uint64) {
+	s.until += took / 2
+	s.Next = s.Next.Add(time.Duration(took / 2))
+}
+
 // End ends a stretch. If the next one begins during this one, it begins now.
 func (s *Stretches) End(now time.Time, draw float64) {
 	s.wall = s.wall*recent + float64(now.Sub(s.ended))
@@ -200,9 +210,11 @@ const (
 	enoughEnds = 8    // stretches, to tell how much of the time they represent
 	enoughHits = 32   // samples of a thread, to tell how much of its time in the kernel has none
 	mostFactor = 4    // how many periods a sample represents, at most
-	// hitCost is how many nanoseconds the kernel needs for the copies of one period in a stretch. The samples
-	// show this time as the program's own, at the place of the copy.
-	hitCost = 15e3
+	// unknownHitCost is used if the cost of a hit cannot be measured.
+	unknownHitCost = 8e3
+	// hitsPerPeriod bounds the period in a stretch: it is as long as that many hits. A hit that counts has up
+	// to three copies (see cpuring), and the program needs time, too.
+	hitsPerPeriod = 4
 )
 
 // Enter records what a thread has used when a stretch begins for it.
@@ -233,13 +245,33 @@ func (t *Task) Leave(c Counters, ok bool) {
 // for too much.
 func (s *Stretches) Late(clock uint64) bool { return clock > s.until }
 
+// Fit sets how many nanoseconds a thread needs for a hit; 0 means that it is not known. The hits of a stretch
+// leave time for the program, so stretches with expensive hits are a larger part of their cells. Fit returns
+// false if they would be nearly all of them.
+func (s *Stretches) Fit(hitCost uint64, period int64) bool {
+	s.hitCost = float64(hitCost)
+	if hitCost == 0 {
+		s.hitCost = unknownHitCost
+	}
+	most := int(float64(period) / (hitsPerPeriod * s.hitCost))
+	s.LeastParts, s.MostParts = min(s.LeastParts, most), min(s.MostParts, most)
+	s.Parts = max(s.LeastParts, min(s.Parts, s.MostParts), 1)
+	return most >= leastParts
+}
+
+// Count adds the hits of a stretch, and those of them that count.
+func (s *Stretches) Count(all, counted uint64) {
+	s.hits = s.hits*recent + float64(all)
+	s.goodHits = s.goodHits*recent + float64(counted)
+}
+
 // factor returns how many periods of user code a sample represents: more than 1 if stretches came later than
-// planned, and less than 1 if the copies took much of their time.
+// planned, and less than 1 because the samples show the time of the hits as the program's own.
 func (s *Stretches) factor(period int64) float64 {
 	if s.ends < enoughEnds || s.covered == 0 {
 		return 1
 	}
-	own := 1 - hitCost*float64(s.lastParts)/float64(period)
+	own := 1 - s.hitCost*s.hits/max(s.goodHits, 1)*float64(s.lastParts)/float64(period)
 	return max(1./mostFactor, min(s.wall/s.covered*own, mostFactor))
 }
 

@@ -98,6 +98,40 @@ func TestStretchesWanted(t *testing.T) {
 	expect.Equal(t, s.Parts, 20, "parts")
 }
 
+// The more a thread needs for a hit, the fewer hits a stretch has.
+func TestFit(t *testing.T) {
+	const ms = 1_000_000
+	for _, c := range []struct {
+		period      int64
+		cost        uint64
+		parts, want int // before and after
+		fits        bool
+	}{
+		{ms, 5_000, 20, 20, true}, {ms, 50_000, 20, 5, true}, {ms, 50_000, 4, 4, true},
+		{ms, 100_000, 20, 2, true}, {10 * ms, 50_000, 50, 50, true}, {10 * ms, 0, 50, 50, true},
+		{ms / 5, 5_000, 4, 4, true},
+		{ms / 5, 50_000, 4, 1, false},
+	} {
+		s := PlanStretches(c.period, false)
+		s.Parts = c.parts
+		fits := s.Fit(c.cost, c.period)
+		expect.True(t, fits == c.fits && s.Parts == c.want, "a period of %d us, hits of %d ns: %d parts, %v",
+			c.period/1000, c.cost, s.Parts, fits)
+	}
+}
+
+// Each event of a stretch is open for as long as the others.
+func TestArmed(t *testing.T) {
+	s := Stretches{Parts: 4, Shortest: 5 * time.Millisecond}
+	now := time.Now()
+	s.Start(now, 0, 0)
+	s.Begin(now, 1000, 0)
+	s.Armed(200_000)
+	end := 1000 + uint64(s.Length) + 100_000
+	expect.True(t, s.Next.Sub(now) == s.Length+100*time.Microsecond && !s.Late(end) && s.Late(end+1),
+		"the stretch ends after %v", s.Next.Sub(now))
+}
+
 // Work that comes from outside takes as long in stretches as at other times, while switches take longer. The
 // tool ends stretches late while the program computes. The samples nevertheless show how much time user code
 // takes, also in a thread that switches often half of the time only.
@@ -124,8 +158,11 @@ func TestStretchesSlow(t *testing.T) {
 		{"for a short time", []phase{spinning}, false, 160, 0.1},
 	} {
 		const period, parts, length = int64(1e6), 10, 5 * time.Millisecond
-		const copies = 1 - hitCost*parts/float64(period)
-		s, k, r := Stretches{Parts: parts, Shortest: length}, &Task{}, rand.New(rand.NewPCG(1, 2))
+		const hitCost, perCounted = 8e3, 2
+		const copies = 1 - hitCost*perCounted*parts/float64(period)
+		s, k := Stretches{Parts: parts, MostParts: parts, Shortest: length}, &Task{}
+		r := rand.New(rand.NewPCG(1, 2))
+		expect.True(t, s.Fit(hitCost, period) && s.Parts == parts, "%d parts", s.Parts)
 		now, used := time.Now(), Counters{}
 		user, kernel := make([]float64, len(c.phases)), make([]float64, len(c.phases))
 		truth := make([]float64, len(c.phases))
@@ -156,6 +193,7 @@ func TestStretchesSlow(t *testing.T) {
 				}
 			}
 			k.Leave(used, true)
+			s.Count(perCounted*10, 10)
 			s.End(now, r.Float64())
 		}
 		all, sampled := float64(used.Cpu), 0.
