@@ -10,6 +10,7 @@ import (
 	"math"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -214,9 +215,8 @@ func TestRingsBetweenStops(t *testing.T) {
 	e := must.Get(New(b.cmd.Process.Pid, sampler.Config{RateHz: 1000, NoWall: true}, io.Discard))(t)
 	defer e.Close()
 	e.Open()
-	e.openRings()
 	e.Base.Refresh()
-	e.list(e.Nano(time.Now()))
+	e.openRings()
 	e.stoppedOne(live.Stop{TID: 1})
 	must.Equal(t, e.Stats.Timed, 0, "samples of rings that do not fill up")
 	for limit := time.Now().Add(time.Minute); !e.rings.Filling(); time.Sleep(time.Millisecond) {
@@ -237,4 +237,27 @@ func TestStopEndsRound(t *testing.T) {
 		expect.Equal(t, e.stops > 0, want, "%d threads were stopped", e.stops)
 		e.Close()
 	}
+}
+
+// All CPU time of the process since the recording began is that of its threads, although it took long to
+// read the mappings first.
+func TestOutsideFromBegin(t *testing.T) {
+	b := start(t, "bursts")
+	needPerf(t, b)
+	var sent bytes.Buffer
+	e := must.Get(New(b.cmd.Process.Pid, sampler.Config{RateHz: 500, NoWall: true}, &sent))(t)
+	refresh := e.Base.Refresh
+	slowly := sync.OnceFunc(func() { time.Sleep(time.Second) })
+	e.Base.Refresh = func() bool { slowly(); return refresh() }
+	time.AfterFunc(1500*time.Millisecond, e.Stop)
+	e.Run()
+	var all, threads uint64
+	for tid, u := range readRecording(t, sent.Bytes()).usage {
+		if tid == wire.ProcessTID {
+			all = u.CPUNanos
+		} else {
+			threads += u.CPUNanos
+		}
+	}
+	expect.True(t, all > 0 && threads >= all*9/10, "%d of %d ns are of threads", threads, all)
 }

@@ -39,10 +39,8 @@ func (e *Stopper) openRings() {
 	}
 	e.ReadsRest = e.readRest
 	e.rings, e.sinceBoot = rings, time.Now().UnixNano()-int64(perfevent.Now())
-	e.ranBefore = -1
-	if ran, ok := e.kernel.Ran(); ok {
-		e.ranBefore = ran
-	}
+	e.list(e.Nano(time.Now()))
+	e.ranBefore = e.kernel.RanNow() // what runs earlier is not part of the recording
 }
 
 // sampleCPU makes the kernel sample a new thread.

@@ -71,8 +71,8 @@ func New(pid int, cfg sampler.Config, to io.Writer) (*Stopper, error) {
 func (e *Stopper) Run() string {
 	defer e.Close()
 	e.Open()
+	e.Base.Refresh() // before the rings: it may take long, and they would fill up
 	e.openRings()
-	e.Base.Refresh()
 	return e.RunPaced(e.round, e.end)
 }
 
