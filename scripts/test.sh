@@ -83,12 +83,6 @@ settle() {
 	[ -z "$repeated" ] || took "second runs"
 }
 
-# checks NAME FLAGS...: a lane alone.
-checks() {
-	lane "$@"
-	settle "$1"
-}
-
 begin
 [ "$(ps -o comm= -p $PPID)" != make ] || start[0]=-$(($(ps -o etimes= -p $PPID))) # make has fetched and built
 took set-up
@@ -100,35 +94,38 @@ quick)
 		"${MAKE:-make}" --no-print-directory lint vectors | tee "$part"
 		echo $? >"$part.lint"
 		took lint
-		lane pages $pages
 	} &
 	lane units -short $(go list ./... | grep -vxF -e "$e2e" -e "$long" -e "$live" -e "$pages")
 	wait
 	# What these cannot check is counted with the tests that are skipped.
 	grep -o 'SKIPPED-CHECK: .*' "$part" >>"$log"
-	settle units pages
+	settle units
 	if [ "$(cat "$part.lint")" = 0 ]; then
 		lane live -p 1 $live & # a package at a time: some miss waits on a busy machine
 		lane first -run "$first" "$e2e"
+		lane pages $pages
 		wait
-		settle live first
+		settle live first pages
 	else
 		echo "lint has failed, see above: no tests of running programs" >&2
 		status=1
 	fi
 	;;
 rest)
-	# Two groups at a time: emulators, compilers, and simulators use the processors; most
-	# other tests wait.
+	# Three groups at a time. Most tests of programs wait. What they leave of the processors is for
+	# compilers, emulators, and simulators.
+	{
+		renice -n 5 -p "$BASHPID" >/dev/null
+		lane long $long
+		lane cut -run "^($(cut -d' ' -f2 <<<"$cut" | paste -sd '|'))\$" $(cut -d' ' -f1 <<<"$cut" | sort -u)
+	} &
 	{
 		lane guests -run "$guests" -skip "$first" "$e2e"
-		lane long $long
 		# Where goroutines meet, once more with the race detector.
 		lane meet -race ./cmd/record/... ./report/wire
 		lane kept -race -run Kept ./sample/probe ./fuzz
 		lane commands -race -run 'Agent|Top|Record|Terminal|Interrupt' -skip '^TestWine' ./cmd/seedwalk
 	} &
-	checks cut -run "^($(cut -d' ' -f2 <<<"$cut" | paste -sd '|'))\$" $(cut -d' ' -f1 <<<"$cut" | sort -u)
 	lane hosts -parallel 4 -skip "$first|$guests|$alone" "$e2e"
 	(
 		begin
@@ -142,7 +139,7 @@ rest)
 	) || status=$?
 	wait
 	lane alone -run "$alone" -skip "$first" "$e2e"
-	settle guests long meet kept commands hosts alone
+	settle long cut guests meet kept commands hosts alone
 	;;
 *) echo "test.sh: quick or rest, not $speed" >&2 && exit 2 ;;
 esac
