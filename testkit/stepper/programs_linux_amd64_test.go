@@ -99,7 +99,7 @@ func (b *build) make(t *testing.T, source string) string {
 }
 
 func options(bin string) Options {
-	o := Options{Every: 5, Max: 1 << 30, From: bin}
+	o := Options{Entry: true, Every: 5, Max: 1 << 30, From: bin}
 	if *all {
 		o.Every = 1
 	}

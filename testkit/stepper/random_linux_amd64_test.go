@@ -175,7 +175,6 @@ func few(bin string) Options {
 // stepFew walks at few instructions of a program.
 func stepFew(t *testing.T, bin string) {
 	o := few(bin)
-	o.Entry = true
 	j := NewJudge()
 	j.Guess = true // for what runs before main without unwind data, and whole builds without
 	must.Do(t, Run(exec.Command(bin), o, j.Visit))
@@ -222,7 +221,7 @@ func TestBlind(t *testing.T) {
 	eachRandom(t, framePointerBuilds, func(t *testing.T, b *build, source string) {
 		bin := b.make(t, source)
 		o, j := few(bin), NewJudge()
-		o.Entry, j.Blind = true, true
+		j.Blind = true
 		must.Do(t, Run(exec.Command(bin), o, j.Visit))
 		note(t, &j.Tally)
 		expect.True(t, j.SureWrong+j.Doubtful == 0 && j.Complete*5 >= j.Points*2, "wrong:\n%s%sends:\n%s",
