@@ -128,8 +128,10 @@ func (w *world) folder() string {
 // consistent.
 func explore(t *testing.T, w world, mode string, f fault) result {
 	t.Helper()
-	return run(t, w, mode, compile(t, w, f))
+	return run(t, w, mode, compile(t, w, f), mostFailures)
 }
+
+const mostFailures = 10_000
 
 // compile compiles a world, and returns its program.
 func compile(t *testing.T, w world, f fault) (exe string) {
@@ -160,15 +162,15 @@ func compile(t *testing.T, w world, f fault) (exe string) {
 	return exe
 }
 
-// run explores a world by its program.
-func run(t *testing.T, w world, mode, exe string) result {
+// run explores a world by its program, up to some number of failures.
+func run(t *testing.T, w world, mode, exe string, failures int) result {
 	t.Helper()
 	limit := w.limit
 	if limit == 0 {
 		limit = 2_000_000
 	}
 	start := time.Now()
-	argv := append(slices.Clone(w.machine().run), exe, mode, fmt.Sprint(limit))
+	argv := append(slices.Clone(w.machine().run), exe, mode, fmt.Sprint(limit), fmt.Sprint(failures))
 	out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
 	r := result{Time: time.Since(start)}
 	must.Equal(t, err, nil, out)

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { STACK = 1 << 18, OUTCOMES = 4096, TEXT = 200, ENOUGH = 10000 /* failures */ };
+enum { STACK = 1 << 18, OUTCOMES = 4096, TEXT = 200 };
 
 struct node {
 	struct step next[THREADS];
@@ -323,10 +323,10 @@ static void note_failure(void)
 int main(int argc, char **argv)
 {
 	weak = argc > 1 && !strcmp(argv[1], "weak");
-	long limit = atol(argv[argc - 1]);
+	long limit = atol(argv[argc - 2]), enough = atol(argv[argc - 1]);
 	int whole = 0;
 	threads = world_threads();
-	while (!whole && executions + cut < limit && failures < ENOUGH) {
+	while (!whole && executions + cut < limit && failures < enough) {
 		if (once()) {
 			executions++;
 			if (failed)
