@@ -102,7 +102,7 @@ func TestWhole(t *testing.T) {
 	case *long:
 		most = 12_000_000 // minutes
 	case testing.Short():
-		most = 32_000
+		most = 9_000
 	}
 	for _, r := range All() {
 		for _, bound := range slices.Compact([]int{r.Bounds.Preemptions, r.Preemptions()}) {
