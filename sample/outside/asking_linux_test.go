@@ -492,7 +492,7 @@ func TestChangeTimer(t *testing.T) {
 	mem.set(k.Slot, slotTimer, 5)
 	e.arm(k)
 	expect.True(t, asked(probe.OpArm, 1) && k.Event == nil && k.Timed && k.Armed, "it has a timer: %+v", *k)
-	expect.Equal(t, e.between(k), max(e.Period, int64(e.Config.WallEvery)), "time between visits")
+	expect.Equal(t, e.between(k), max(e.Period, int64(e.Config.WallEvery)), "time between polls")
 	k.WaitsOften = false
 	e.arm(k)
 	expect.True(t, asked(probe.OpDisarm, 2) && k.Timed, "it waits seldom again: %+v", *k)

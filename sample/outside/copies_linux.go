@@ -246,7 +246,7 @@ func (e *Engine) leaveStretches() {
 	e.fresh = true // the watch for new threads begins again
 }
 
-// unstretch gives a thread its event back. If the kernel refuses, visits give it another clock.
+// unstretch gives a thread its event back. If the kernel refuses, polls give it another clock.
 func (e *Engine) unstretch(t *threads.Task) {
 	if t.Stretched {
 		e.leaveStretch(t)

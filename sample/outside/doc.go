@@ -3,7 +3,7 @@
 //
 // Sources: perf_event_open(2), proc(5); the packages probe and threads.
 //
-// Glossary. A *visit* reads a thread's counters. A thread *rests* between two visits if it got no processor
+// Glossary. A *poll* reads a thread's counters. A thread *rests* between two polls if it got no processor
 // in between, so its stack is unchanged. A process is *idle* while its clock does not move, so none of its
 // threads runs. *Unsampled* time is time in which a thread could run but has no sample yet.
 //
@@ -25,8 +25,8 @@
 // Blocked threads are read without a signal. The kernel reports where the thread waits, and the engine
 // reads its stack from here. If the thread's counters are the same before and after, position and stack
 // belong together. The engine sends a signal only if the first frames need a register that it cannot
-// read. It then sends no other signal until the thread has run again. Resting threads are visited with
-// exponential backoff, and in an idle process once a minute. A visit covers all the time since the last one.
+// read. It then sends no other signal until the thread has run again. Resting threads are polled with
+// exponential backoff, and in an idle process once a minute. A poll covers all the time since the last one.
 //
 // Stacks are walked once the layout of the runtime's tables has been verified (package sampler). A dead end
 // is a gap with its reason, never a guess.

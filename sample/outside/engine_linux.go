@@ -171,8 +171,8 @@ func (e *Engine) wakesRarely() bool {
 	return e.Config.WallEvery >= maxSleep && e.cpus*atOnceIdle <= ringHolds && !e.ringFilled
 }
 
-// dueBy returns the time up to which visits are made in a round at now. Where rounds are half a second apart,
-// a visit that is due shortly after a round would otherwise wait for the next one.
+// dueBy returns the time up to which polls are made in a round at now. Where rounds are half a second apart,
+// a poll that is due shortly after a round would otherwise wait for the next one.
 func (e *Engine) dueBy(now time.Time) int64 {
 	if e.wakesRarely() && e.longestSleep() == maxSleep && e.Period >= sampler.SlowPeriod &&
 		!e.cpuClock.ByTool() {
@@ -190,7 +190,7 @@ func (e *Engine) readRing() {
 	e.file.Read(e.record)
 }
 
-// pace returns when the next round is due: at the next tick, or later if no visit is due before.
+// pace returns when the next round is due: at the next tick, or later if no poll is due before.
 func (e *Engine) pace(tick, now time.Time) time.Time {
 	if e.Due > 0 {
 		if due := now.Add(time.Duration(e.Due - e.Nano(now))); due.After(tick) {
@@ -206,7 +206,7 @@ func (e *Engine) pace(tick, now time.Time) time.Time {
 	if e.stretches.On && tick.After(e.stretches.Next) {
 		tick = e.stretches.Next
 	}
-	if soon := now.Add(threads.ResumeVisits); e.Unfinished() && tick.After(soon) {
+	if soon := now.Add(threads.ResumePolls); e.Unfinished() && tick.After(soon) {
 		tick = soon
 	}
 	if tick.Before(now) {
@@ -321,7 +321,7 @@ func (e *Engine) refresh() bool {
 	return true
 }
 
-// round handles new records and visits the threads that are due. threads.VisitCalls bounds the visits of one
+// round handles new records and polls the threads that are due. threads.PollCalls bounds the polls of one
 // round. It returns an error only if the stream cannot be written.
 func (e *Engine) round() error {
 	now := time.Now()
@@ -352,7 +352,7 @@ func (e *Engine) round() error {
 	e.file.Reap()
 	e.events.WalkPending()
 	e.followObjects(now)
-	e.Visits(e.dueBy(now), e.visit)
+	e.Polls(e.dueBy(now), e.poll)
 	e.decideTimers(now)
 	e.updateStretches(now)
 	e.births.Silence(now)

@@ -146,9 +146,9 @@ func TestAsksWhereItLooked(t *testing.T) {
 	}
 }
 
-// The time of a visit that finds the thread running goes to its samples of CPU time. The time of one
+// The time of a poll that finds the thread running goes to its samples of CPU time. The time of one
 // that finds it blocked goes to the sample of that stack, also if there is no room to hold the stack.
-func TestTimeOfVisit(t *testing.T) {
+func TestTimeOfPoll(t *testing.T) {
 	const passed = int64(time.Hour)
 	for _, c := range []struct {
 		name, place string
@@ -167,8 +167,8 @@ func TestTimeOfVisit(t *testing.T) {
 		}
 		before := len(e.Pending.Samples)
 		k := &threads.Task{TID: 77, Stat: -1, Place: -1, Slot: -1, Thread: 1, Seen: true,
-			Visited: time.Now().UnixNano() - passed}
-		e.visit(k)
+			Polled: time.Now().UnixNano() - passed}
+		e.poll(k)
 		e.Stream.Push()
 		var held, sent int64
 		for _, s := range e.Pending.Samples[before:] {

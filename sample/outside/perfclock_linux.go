@@ -25,7 +25,7 @@ const (
 	// eagerEvents is the number of threads that get an event before they have run. The event of a sleeping
 	// thread costs a descriptor.
 	eagerEvents = 512
-	// youth is the age, in nanoseconds, from which the next visit ends a thread's youth. For a thread that
+	// youth is the age, in nanoseconds, from which the next poll ends a thread's youth. For a thread that
 	// waits often and briefly, a short period costs far more than the samples do: at each switch the kernel
 	// sets the processor's timer twice.
 	youth = int64(1e9)

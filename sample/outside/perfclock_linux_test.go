@@ -188,7 +188,7 @@ func TestNotLocated(t *testing.T) {
 	expect.True(t, u.CPUNanos == 100*p && u.KernelNanos == 20*p, "%+v", u)
 }
 
-// No event counts what a thread with a timer has used since the last visit. If its process has ended, it gets
+// No event counts what a thread with a timer has used since the last poll. If its process has ended, it gets
 // the rest of the process's time.
 func TestEndWithoutEvent(t *testing.T) {
 	for _, c := range []struct {

@@ -17,7 +17,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/walk"
 )
 
-// How often threads are listed and visited.
+// How often threads are listed and polled.
 const (
 	// minimum between two readings of the runtime's list for one thread's Thread
 	seekThreadEvery = 20 * time.Millisecond
@@ -29,10 +29,10 @@ const (
 	youngest   = 1000000 // nanoseconds of CPU time before a thread gets a timer
 	maxQuiet   = 16      // periods (ticks if longer) that an armed thread may run without a sample
 	fewQuiet   = 2       // the same before its first answer, and after faults have left its signals blocked
-	// bound of the doublings of the time between visits to an armed thread that show no stack
+	// bound of the doublings of the time between polls of an armed thread that show no stack
 	maxDoublings = 2
 	askEvery     = 50000000 // nanoseconds between signals to an armed thread for the registers of a stack
-	patience     = 8        // visits to a thread that cannot be asked before its incomplete stack is sent
+	patience     = 8        // polls of a thread that cannot be asked before its incomplete stack is sent
 )
 
 func (e *Engine) name(t *threads.Task) {
@@ -52,7 +52,7 @@ func (e *Engine) ended(t *threads.Task) {
 // gone removes a thread whose samples have been read.
 func (e *Engine) gone(t *threads.Task) {
 	stood := t.StoodTill()
-	e.sampleResting(t, t.Visited, stood)
+	e.sampleResting(t, t.Polled, stood)
 	e.account(t, true)
 	e.closeEvent(t)
 	e.random.Close(t)
@@ -95,9 +95,9 @@ func (e *Engine) objects() {
 	}
 }
 
-// visit reads the counters of a thread that is due. A resting thread is sampled by its known stack, a blocked
+// poll reads the counters of a thread that is due. A resting thread is sampled by its known stack, a blocked
 // one from outside, and a running one samples itself. Wall time without a sample goes to a later sample.
-func (e *Engine) visit(t *threads.Task) {
+func (e *Engine) poll(t *threads.Task) {
 	now := e.Nano(time.Now())
 	if e.Config.NoCPU && e.Config.NoWall {
 		t.Due = now + int64(threads.Longest)
@@ -124,7 +124,7 @@ func (e *Engine) visit(t *threads.Task) {
 	} else {
 		t.Unarmed += s.Used
 	}
-	e.Stats.Visits++
+	e.Stats.Polls++
 	w, sp, ip := e.whereIs(t)
 	left := s.Leave(w)
 	e.sampleResting(t, now-s.Passed, left)
@@ -157,7 +157,7 @@ func (e *Engine) visit(t *threads.Task) {
 	}
 }
 
-// between returns the time between two visits to a thread that runs now and then, nanoseconds. Visits to a
+// between returns the time between two polls of a thread that runs now and then, nanoseconds. Polls of a
 // thread with an event sample only its waits.
 func (e *Engine) between(t *threads.Task) int64 {
 	if t.Event == nil && !t.Stretched && !t.Timed {
@@ -176,12 +176,12 @@ func (e *Engine) sampleResting(t *threads.Task, till, wall int64) {
 	}
 }
 
-// backOff delays the next visit to a self-sampling thread after a visit that showed no stack. Such a
+// backOff delays the next poll of a self-sampling thread after a poll that showed no stack. Such a
 // thread runs, or waits too briefly to be read, and is unlikely to wait a moment later. No wall time is
-// lost: the next visit covers it.
+// lost: the next poll covers it.
 func (e *Engine) backOff(t *threads.Task) {
 	if t.Misses = min(t.Misses+1, maxDoublings); t.Armed {
-		t.Due = threads.VisitAfter(t.Visited, e.between(t), t.Misses)
+		t.Due = threads.PollAfter(t.Polled, e.between(t), t.Misses)
 	}
 }
 
@@ -194,14 +194,14 @@ func (e *Engine) whereIs(t *threads.Task) (w threads.Where, sp, ip uint64) {
 	return e.Kernel.WhereIs(t)
 }
 
-// last accounts for the time since the last visits: a thread that rested then is assumed to have rested until
+// last accounts for the time since the last polls: a thread that rested then is assumed to have rested until
 // the end.
 func (e *Engine) last() {
 	now := e.Nano(time.Now())
 	for _, t := range e.Tasks {
 		if t.Rest {
-			e.sampleResting(t, now, now-t.Visited)
-			t.Visited = now
+			e.sampleResting(t, now, now-t.Polled)
+			t.Polled = now
 		}
 	}
 }
@@ -216,7 +216,7 @@ func (e *Engine) blocked(t *threads.Task, sp, ip uint64, before threads.Counters
 			return
 		}
 	}
-	soon := t.Armed && t.Visited < t.AskAgain // asked a moment ago and still running on
+	soon := t.Armed && t.Polled < t.AskAgain // asked a moment ago and still running on
 	if soon && ip == t.AsksAt {
 		e.backOff(t)
 		return
@@ -244,7 +244,7 @@ func (e *Engine) blocked(t *threads.Task, sp, ip uint64, before threads.Counters
 		}
 		switch e.ask(t, probe.OpSample) {
 		case sent:
-			t.Asked, t.AskAgain = true, t.Visited+askEvery
+			t.Asked, t.AskAgain = true, t.Polled+askEvery
 			return
 		case later:
 			return
@@ -258,7 +258,7 @@ func (e *Engine) blocked(t *threads.Task, sp, ip uint64, before threads.Counters
 	e.readActivity(t, sp, ip, before)
 	t.Stack.Activity = e.Stream.Activity
 	if t.Rested(gap, e.Stream.Frames); gap == merge.GapUnproven {
-		// otherwise the next visit may see more
+		// otherwise the next poll may see more
 		t.Rest = e.Target.Tables != nil && !e.Target.Tables.Undecided()
 	}
 	e.Stats.Outside++

@@ -9,50 +9,50 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
-// manyTasks returns a table of n threads that are always due. Each visit counts as many system calls as
-// a visit to a blocked thread makes.
-func manyTasks(n int) (r *threads.Table, visit func(*threads.Task), visits map[uint32]int) {
-	r, visits = &threads.Table{Kernel: threads.Files{Dir: -1}, Tasks: map[uint32]*threads.Task{}},
+// manyTasks returns a table of n threads that are always due. Each poll counts as many system calls as
+// a poll of a blocked thread makes.
+func manyTasks(n int) (r *threads.Table, poll func(*threads.Task), polls map[uint32]int) {
+	r, polls = &threads.Table{Kernel: threads.Files{Dir: -1}, Tasks: map[uint32]*threads.Task{}},
 		map[uint32]int{}
 	r.Gone, r.Name, r.Came = func(*threads.Task) {}, func(*threads.Task) {}, func(*threads.Task) {}
 	for i := range n {
 		r.Add(uint32(i+1), 0)
 	}
 	return r, func(k *threads.Task) {
-		visits[k.TID]++
+		polls[k.TID]++
 		r.Kernel.Calls += 8
-	}, visits
+	}, polls
 }
 
 // A pass over many threads takes several rounds, each with a bounded number of system calls. Every thread is
-// visited once before any is visited again.
-func TestVisitsAreBounded(t *testing.T) {
+// polled once before any is polled again.
+func TestPollsAreBounded(t *testing.T) {
 	const many = 5000
-	r, visit, visits := manyTasks(many)
+	r, poll, polls := manyTasks(many)
 	rounds := 0
-	for len(visits) < many {
+	for len(polls) < many {
 		before := r.Kernel.Calls
-		r.Visits(1, visit)
+		r.Polls(1, poll)
 		rounds++
 		n := r.Kernel.Calls - before
-		must.True(t, n != 0 && n <= threads.VisitCalls+8, "round %d: %d calls", rounds, n)
-		expect.Equal(t, r.Unfinished(), (len(visits) < many),
-			"round %d, %d visited: unfinished", rounds, len(visits))
+		must.True(t, n != 0 && n <= threads.PollCalls+8, "round %d: %d calls", rounds, n)
+		expect.Equal(t, r.Unfinished(), (len(polls) < many),
+			"round %d, %d polled: unfinished", rounds, len(polls))
 	}
-	for tid, n := range visits {
-		expect.Equal(t, n, 1, "thread %d: visits", tid)
+	for tid, n := range polls {
+		expect.Equal(t, n, 1, "thread %d: polls", tid)
 	}
-	want := many*8/threads.VisitCalls + 1
+	want := many*8/threads.PollCalls + 1
 	expect.True(t, rounds == want, "%d rounds, want %d", rounds, want)
 }
 
-// Every thread is visited even if others start or end during a pass.
-func TestVisitsWhileThreadsChange(t *testing.T) {
+// Every thread is polled even if others start or end during a pass.
+func TestPollsWhileThreadsChange(t *testing.T) {
 	const many = 2000
-	r, visit, visits := manyTasks(many)
+	r, poll, polls := manyTasks(many)
 	next := uint32(many)
-	for range 2 * many * 8 / threads.VisitCalls {
-		r.Visits(1, visit)
+	for range 2 * many * 8 / threads.PollCalls {
+		r.Polls(1, poll)
 		r.Listing++
 		for tid, k := range r.Tasks {
 			if tid%5 != uint32(r.Listing%5) || tid <= many/2 {
@@ -68,7 +68,7 @@ func TestVisitsWhileThreadsChange(t *testing.T) {
 			"%d in order of %d, at %d", len(r.Order), len(r.Tasks), r.At)
 	}
 	for tid := uint32(1); tid <= many/2; tid++ {
-		expect.True(t, visits[tid] != 0, "thread %d has not been visited", tid)
+		expect.True(t, polls[tid] != 0, "thread %d has not been polled", tid)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestDropKeepsPlace(t *testing.T) {
 	}{
 		{"nobody", nil, 4}, {"before", []uint32{1, 3}, 4}, {"behind", []uint32{5, 6}, 4},
 		{"the next one", []uint32{4}, 5},
-		{"the last visited", []uint32{3}, 4}, {"all visited", []uint32{1, 2, 3}, 4},
+		{"the last polled", []uint32{3}, 4}, {"all polled", []uint32{1, 2, 3}, 4},
 		{"the rest", []uint32{4, 5, 6}, 0},
 	} {
 		r, _, _ := manyTasks(6)
@@ -101,20 +101,20 @@ func TestDropKeepsPlace(t *testing.T) {
 	}
 }
 
-// If a process starts to run during a pass, the threads that the pass has skipped as idle are visited too.
+// If a process starts to run during a pass, the threads that the pass has skipped as idle are polled too.
 func TestPassAfterIdle(t *testing.T) {
-	r, visit, visits := manyTasks(1000)
+	r, poll, polls := manyTasks(1000)
 	r.Clock.IdleSpan, r.Clock.Idle = &threads.IdleSpan{}, true
 	for i, k := range r.Order {
 		if i < 500 { // these rest
 			k.Rest, k.IdleSpan = true, r.Clock.IdleSpan
 		}
 	}
-	r.Visits(1, visit)
-	must.True(t, r.Unfinished() && len(visits) != 0, "unfinished %v, %d visits", r.Unfinished(), len(visits))
+	r.Polls(1, poll)
+	must.True(t, r.Unfinished() && len(polls) != 0, "unfinished %v, %d polls", r.Unfinished(), len(polls))
 	r.Clock.Idle, r.Redo, r.Due = false, true, 0 // as Watch does
 	for range 10 {
-		r.Visits(1, visit)
+		r.Polls(1, poll)
 	}
-	expect.Equal(t, len(visits), 1000, "threads visited")
+	expect.Equal(t, len(polls), 1000, "threads polled")
 }

@@ -45,13 +45,13 @@ func (e *Engine) writeReads() {
 	}
 }
 
-// answers reports whether a thread runs only because it serves memory reads. Such a thread is visited
+// answers reports whether a thread runs only because it serves memory reads. Such a thread is polled
 // at most once a second.
 func (e *Engine) answers(t *threads.Task) bool {
 	if e.asked == nil || !e.asked.Choice.First(t.TID) {
 		return false
 	}
-	t.Due = max(t.Due, t.Visited+int64(time.Second))
+	t.Due = max(t.Due, t.Polled+int64(time.Second))
 	return true
 }
 

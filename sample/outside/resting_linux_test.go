@@ -60,9 +60,9 @@ func TestPaceIdle(t *testing.T) {
 		e := &Engine{Base: sampler.Base{Period: 5e7}, cpus: c.cpus, ringFilled: c.filled}
 		e.Due, e.Config.WallEvery = far, c.every
 		expect.Equal(t, e.pace(now, now).Sub(now), c.want, c.name)
-		// Of two visits a second apart, the second falls into the round that begins a little too early.
+		// Of two polls a second apart, the second falls into the round that begins a little too early.
 		due, late := now.Add(time.Second+5*time.Millisecond), now.Add(time.Second)
-		expect.Equal(t, e.dueBy(late) >= due.UnixNano(), c.want == maxSleep, "%s: visited", c.name)
+		expect.Equal(t, e.dueBy(late) >= due.UnixNano(), c.want == maxSleep, "%s: polled", c.name)
 	}
 	random := &Engine{Base: sampler.Base{Period: 5e7}, cpus: 2, cpuClock: sampler.ClockRandom}
 	random.Config.WallEvery = time.Second
@@ -118,21 +118,21 @@ func TestWaitsWhileIdle(t *testing.T) {
 }
 
 // A thread that ended counts at its last known place for as long as the process was idle, and no longer. The
-// result is the same if a visit finds the end, and if a listing finds it.
+// result is the same if a poll finds the end, and if a listing finds it.
 func TestEndedAfterRest(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	for _, c := range []struct {
 		name string
 		end  func(e *Engine, k *threads.Task)
 	}{
-		{"a visit", func(e *Engine, k *threads.Task) { e.visit(k) }},
+		{"a poll", func(e *Engine, k *threads.Task) { e.poll(k) }},
 		{"a listing", func(e *Engine, k *threads.Task) { e.gone(k) }},
-		{"both", func(e *Engine, k *threads.Task) { e.visit(k); e.gone(k) }},
+		{"both", func(e *Engine, k *threads.Task) { e.poll(k); e.gone(k) }},
 	} {
 		out := sampler.NewOutput(nil, io.Discard)
 		e := &Engine{Base: sampler.Base{Stream: out, Period: 10 * ms},
 			Table: threads.NewTable(1 << 30), file: &probe.File{}}
-		k := &threads.Task{TID: 1 << 30, Stat: -1, Place: -1, Slot: -1, Rest: true, Visited: 100 * ms,
+		k := &threads.Task{TID: 1 << 30, Stat: -1, Place: -1, Slot: -1, Rest: true, Polled: 100 * ms,
 			IdleSpan: &threads.IdleSpan{Till: 900 * ms}}
 		k.Stack.Frames = []wire.Frame{{IP: 77}}
 		c.end(e, k)

@@ -14,7 +14,7 @@ func (e *Engine) write() {
 		key   string
 		value uint64
 	}{
-		{"probe_rounds", s.Rounds}, {"probe_visits", s.Visits},
+		{"probe_rounds", s.Rounds}, {"probe_visits", s.Polls},
 		{"probe_rests", s.Rests}, {"probe_timed", s.Timed}, {"probe_copied", s.Copied},
 		{"probe_overruns", s.Overruns}, {"probe_outside", s.Outside},
 		{"probe_changed", s.Changed}, {"probe_asked", s.Asked},

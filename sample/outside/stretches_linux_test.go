@@ -78,7 +78,7 @@ func TestStretch(t *testing.T) {
 	expect.True(t, !s.Open && k.Stretched && !k.Copied && !k.KernelHits && k.Event == nil && k.Armed,
 		"between stretches: %+v", *k)
 	e.arm(k)
-	expect.True(t, k.Event == nil && !k.Copied, "a visit between stretches gave it an event")
+	expect.True(t, k.Event == nil && !k.Copied, "a poll between stretches gave it an event")
 	e.toggleStretch()
 	expect.True(t, k.Copied, "no copies in the next stretch")
 	k.Often, k.Hits = false, 7

@@ -124,7 +124,7 @@ func (e *Engine) endOther(t *threads.Task) {
 	e.closeEvent(t)
 }
 
-// lostTimer reports whether a thread's timer has ended since the last visit.
+// lostTimer reports whether a thread's timer has ended since the last poll.
 func (e *Engine) lostTimer(t *threads.Task) bool {
 	if !t.Timed {
 		return false

@@ -21,7 +21,7 @@ func later(t *testing.T, now time.Time, d time.Duration, set int64) time.Time {
 }
 
 // The time of a recording passes as usual if the system's clock is set meanwhile. Otherwise no thread would
-// be visited for as long as the clock was set back, and a clock set forward would count as waiting time.
+// be polled for as long as the clock was set back, and a clock set forward would count as waiting time.
 func TestNanoOfSetClock(t *testing.T) {
 	b := Base{began: time.Now()}
 	for _, set := range []int64{0, -3600, 3600} {

@@ -8,7 +8,7 @@ import (
 
 // stats are the counters of a recording.
 type stats struct {
-	Rounds, Visits, Rests         uint64
+	Rounds, Polls, Rests          uint64
 	Timed, Overruns               uint64 // samples of CPU time
 	Copied                        uint64 // of Timed: the kernel has copied the stack
 	Outside, Changed              uint64 // samples of blocked threads; threads that ran meanwhile

@@ -93,8 +93,8 @@ func (e *Stopper) end(reason string) string {
 	e.walkPending()
 	e.endRings()
 	for _, t := range e.tasks {
-		if t.Rest && !e.Config.NoWall && now > t.Visited {
-			e.Send(t.TID, merge.Gap(t.Stack.Gap), t.Stack.Frames, 0, now-t.Visited)
+		if t.Rest && !e.Config.NoWall && now > t.Polled {
+			e.Send(t.TID, merge.Gap(t.Stack.Gap), t.Stack.Frames, 0, now-t.Polled)
 		}
 	}
 	e.write()
@@ -119,7 +119,7 @@ func (e *Stopper) round() error {
 	e.readRings()
 	e.due = e.due[:0]
 	for tid, t := range e.tasks {
-		if t.Due <= now && e.visit(t, now) {
+		if t.Due <= now && e.poll(t, now) {
 			e.due = append(e.due, int(tid))
 		}
 	}
@@ -151,7 +151,7 @@ func (e *Stopper) list(now int64) {
 	for _, tid := range all {
 		t := e.tasks[uint32(tid)]
 		if t == nil {
-			t = &threads.Task{TID: uint32(tid), Stat: -1, Place: -1, Visited: now, Born: now}
+			t = &threads.Task{TID: uint32(tid), Stat: -1, Place: -1, Polled: now, Born: now}
 			e.tasks[t.TID] = t
 			e.name(t)
 			e.sampleCPU(t)
@@ -178,16 +178,16 @@ func (e *Stopper) name(t *threads.Task) {
 	}
 }
 
-// visit samples a thread that has not run since its last sample, with the same stack. It reports whether to
+// poll samples a thread that has not run since its last sample, with the same stack. It reports whether to
 // stop any other thread.
-func (e *Stopper) visit(t *threads.Task, now int64) bool {
+func (e *Stopper) poll(t *threads.Task, now int64) bool {
 	c, ok := e.kernel.Counters(t)
 	if !ok {
 		return false
 	}
-	passed := now - t.Visited
-	t.Visited = now
-	e.Stats.Visits++
+	passed := now - t.Polled
+	t.Polled = now
+	e.Stats.Polls++
 	if t.Rest && c == t.Last {
 		t.Every = min(2*t.Every, threads.MaxRest)
 		t.Due = now + t.Every
@@ -296,7 +296,7 @@ func (e *Stopper) write() {
 		key   string
 		value uint64
 	}{
-		{"probe_rounds", s.Rounds}, {"probe_visits", s.Visits}, {"probe_rests", s.Rests},
+		{"probe_rounds", s.Rounds}, {"probe_visits", s.Polls}, {"probe_rests", s.Rests},
 		{"probe_unproven", s.Unproven},
 		{"probe_late", s.Late}, {"probe_uncopied", s.Uncopied}, {"probe_unnamed", e.Stream.Unnamed},
 		{"probe_suspended", e.stops}, {"probe_hidden", e.denied}, {"probe_timed", s.Timed},

@@ -151,7 +151,7 @@ func (e *Engine) round() error {
 	if e.Target.Tables != nil && !(e.Config.NoCPU && e.Config.NoWall) {
 		for _, t := range e.threads {
 			if t.due <= now.UnixNano() && !e.Stopped.Load() {
-				e.visit(t)
+				e.poll(t)
 			}
 		}
 	}
@@ -193,13 +193,13 @@ func (e *Engine) end(reason string) string {
 	return reason
 }
 
-// last accounts for the time since the last visits.
+// last accounts for the time since the last polls.
 func (e *Engine) last() {
 	now := time.Now().UnixNano()
 	for _, t := range e.threads {
-		if t.rest && !e.Config.NoWall && now > t.visited {
-			e.sendOf(t, merge.Gap(t.stack.Gap), t.stack.Frames, 0, now-t.visited)
-			t.visited = now
+		if t.rest && !e.Config.NoWall && now > t.polled {
+			e.sendOf(t, merge.Gap(t.stack.Gap), t.stack.Frames, 0, now-t.polled)
+			t.polled = now
 		}
 	}
 }
@@ -285,7 +285,7 @@ func (e *Engine) write() {
 		key   string
 		value uint64
 	}{
-		{"probe_rounds", s.Rounds}, {"probe_visits", s.Visits},
+		{"probe_rounds", s.Rounds}, {"probe_visits", s.Polls},
 		{"probe_rests", s.Rests}, {"probe_changed", s.Changed},
 		{"probe_unproven", s.Unproven}, {"probe_late", s.Late},
 		{"probe_unreadable", s.Unreadable}, {"probe_foreign", s.Foreign},

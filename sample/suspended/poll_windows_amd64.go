@@ -44,12 +44,12 @@ func newContext() *winContext {
 	return c
 }
 
-// visit samples a resting thread by its known stack. It stops another thread while its stack is copied.
-func (e *Engine) visit(t *thread) {
+// poll samples a resting thread by its known stack. It stops another thread while its stack is copied.
+func (e *Engine) poll(t *thread) {
 	now := time.Now().UnixNano()
-	passed := now - t.visited
-	t.visited = now
-	e.Stats.Visits++
+	passed := now - t.polled
+	t.polled = now
+	e.Stats.Polls++
 	if c := t.spent(); t.rest && c != 0 && c == t.cycles {
 		t.every = min(2*t.every, maxRest)
 		t.due = now + t.every

@@ -22,9 +22,9 @@ type thread struct {
 
 	times     uint64 // CPU time at the last sample, nanoseconds
 	cycles    uint64 // processor cycles after the last sample, 0 = unknown
-	visited   int64  // time of the last visit
-	due       int64  // time of the next visit
-	every     int64  // nanoseconds between visits
+	polled    int64  // time of the last poll
+	due       int64  // time of the next poll
+	every     int64  // nanoseconds between polls
 	unsampled int64  // wall time without a sample
 
 	rest    bool // the stack is unchanged since cycles
@@ -66,7 +66,7 @@ func openThread(tid uint32, now int64) (*thread, bool) {
 	if err != nil {
 		return nil, false
 	}
-	t := &thread{tid: tid, handle: h, visited: now, born: now}
+	t := &thread{tid: tid, handle: h, polled: now, born: now}
 	var b basicInformation
 	if status, _, _ := queryThread.Call(uintptr(h), 0, uintptr(unsafe.Pointer(&b)),
 		unsafe.Sizeof(b), 0); status == 0 {

@@ -80,7 +80,7 @@ func (b *busy) sleeps(now int64) (until int64, ok bool) {
 	return b.times[i], i%2 == 0
 }
 
-// A thread that was asleep at its visit is reported as resting until shortly before it ran, and never longer.
+// A thread that was asleep at its poll is reported as resting until shortly before it ran, and never longer.
 // This holds for any order of ticks, runs, and readings. The reported rest is nearly as long as the true one.
 func TestCalm(t *testing.T) {
 	for run := range uint64(300) {
@@ -91,8 +91,8 @@ func TestCalm(t *testing.T) {
 		}
 		step := []int64{15, 100, 300}[r.IntN(3)] * msec
 		var c clock
-		var l *IdleSpan // as of the visit
-		visited, until := int64(0), int64(0)
+		var l *IdleSpan // as of the poll
+		polled, until := int64(0), int64(0)
 		rests := 0
 		for now := msec; now < 100e9; now += 1 + r.Int64N(step) {
 			c.saw(now, b.clock(now), true)
@@ -100,26 +100,26 @@ func TestCalm(t *testing.T) {
 				continue
 			}
 			if l != nil && l.Till > until {
-				t.Fatalf("run %d: visited at %d, runs at %d, said to rest until %d", run, visited,
+				t.Fatalf("run %d: polled at %d, runs at %d, said to rest until %d", run, polled,
 					until, l.Till)
 			}
-			if l != nil && until-visited > 3*step+2*SlowTick {
+			if l != nil && until-polled > 3*step+2*SlowTick {
 				if rests++; until-l.Till > 2*step+2*SlowTick {
-					t.Fatalf("run %d: visited at %d, runs at %d, said to rest until %d only", run, visited,
+					t.Fatalf("run %d: polled at %d, runs at %d, said to rest until %d only", run, polled,
 						until, l.Till)
 				}
 			}
 			l = nil
 			if end, ok := b.sleeps(now); ok {
-				l, visited, until = c.IdleSpan, now, end
+				l, polled, until = c.IdleSpan, now, end
 			}
 		}
 		expect.True(t, rests != 0, "run %d: never rests", run)
 	}
 }
 
-// The next visit is between one and two steps away, at an instant that other threads share.
-func TestVisitAfter(t *testing.T) {
+// The next poll is between one and two steps away, at an instant that other threads share.
+func TestPollAfter(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	for _, c := range []struct {
 		name           string
@@ -131,10 +131,10 @@ func TestVisitAfter(t *testing.T) {
 		{"100 Hz, once", 10 * ms, 1, 20 * ms}, {"100 Hz, more often", 10 * ms, 2, 40 * ms},
 		{"30 Hz", 33 * ms, 2, 33 * ms}, {"a sample in ten seconds", 10_000 * ms, 2, 10_000 * ms},
 	} {
-		for _, visited := range []int64{1_000_000*ms + 1, 1_000_000*ms + c.step - 1, 999_999_937} {
-			got := VisitAfter(visited, c.period, int(c.misses))
-			expect.True(t, got%c.step == 0 && got-visited >= c.step && got-visited < 2*c.step,
-				"%s: %d ns after %d", c.name, got-visited, visited)
+		for _, polled := range []int64{1_000_000*ms + 1, 1_000_000*ms + c.step - 1, 999_999_937} {
+			got := PollAfter(polled, c.period, int(c.misses))
+			expect.True(t, got%c.step == 0 && got-polled >= c.step && got-polled < 2*c.step,
+				"%s: %d ns after %d", c.name, got-polled, polled)
 		}
 	}
 }

@@ -24,7 +24,7 @@ type Task struct {
 	Name  string
 	Born  int64 // when it was first seen
 	read  int64 // when its name was last read
-	Stat  int   // descriptor of its schedstat; -1 = opened at each visit
+	Stat  int   // descriptor of its schedstat; -1 = opened at each poll
 	Place int   // descriptor of its syscall; -1 = not open yet
 	Call  int64 // number of the system call at the last WhereIs; negative if it was in none
 	// StateFile is 1 + the descriptor of its stat; 0 = not open yet.
@@ -37,11 +37,11 @@ type Task struct {
 	Ended     bool // its files are gone
 	Last      Counters
 	Counted   uint64 // what its event had counted when Last was read
-	Visited   int64  // time of the last visit
-	Due       int64  // time of the next visit
-	Every     int64  // nanoseconds between visits
-	Unsampled int64  // wall time without a sample, from visits that found it blocked
-	Ran       int64  // the same from visits that found it running, minus the time of its timer's samples
+	Polled    int64  // time of the last poll
+	Due       int64  // time of the next poll
+	Every     int64  // nanoseconds between polls
+	Unsampled int64  // wall time without a sample, from polls that found it blocked
+	Ran       int64  // the same from polls that found it running, minus the time of its timer's samples
 	Unarmed   uint64 // CPU time without a timer or an event
 
 	Birth        *cpuring.Birth // samples its first period
@@ -100,18 +100,18 @@ type Task struct {
 	Asked          bool   // a sample was requested by signal
 	AsksAt         uint64 // position at that request
 	AskAgain       int64  // earliest time of the next request, if it is armed
-	Misses         int    // consecutive visits without a stack
-	Unanswered     int    // consecutive visits at which it could not be asked
+	Misses         int    // consecutive polls without a stack
+	Unanswered     int    // consecutive polls at which it could not be asked
 	Low, High      uint64 // its own stack
 	Thread         uint64 // the runtime's Thread, 0 = unknown (yet)
 
-	Rest     bool // Stack is unchanged since the last visit
+	Rest     bool // Stack is unchanged since the last poll
 	Stack    stream.Held
-	IdleSpan *IdleSpan // of the process, at the last visit
+	IdleSpan *IdleSpan // of the process, at the last poll
 	Samples  uint64
 }
 
-// A thread's wall time is the time between its visits. It goes to the next stack of the thread in the same
+// A thread's wall time is the time between its polls. It goes to the next stack of the thread in the same
 // state, so it does not matter which stacks are easier to read.
 
 // maxUnsampled is how much wall time may wait for a stack of a blocked thread, nanoseconds.
@@ -127,7 +127,7 @@ func (t *Task) Worked(cpu int64) (wall int64) {
 	return wall
 }
 
-// Stood returns the wall time that a sample of a blocked thread represents. It corrects for visits that found
+// Stood returns the wall time that a sample of a blocked thread represents. It corrects for polls that found
 // the thread blocked more often than it was.
 func (t *Task) Stood() (wall int64) {
 	if wall, t.Unsampled = t.Unsampled, 0; t.Ran < 0 || !t.Armed {
@@ -139,14 +139,14 @@ func (t *Task) Stood() (wall int64) {
 	return wall
 }
 
-// StoodTill returns how long after its last visit a resting thread has certainly rested, and moves the last
-// visit to that time.
+// StoodTill returns how long after its last poll a resting thread has certainly rested, and moves the last
+// poll to that time.
 func (t *Task) StoodTill() (wall int64) {
-	if !t.Rest || t.IdleSpan == nil || t.IdleSpan.Till <= t.Visited {
+	if !t.Rest || t.IdleSpan == nil || t.IdleSpan.Till <= t.Polled {
 		return 0
 	}
-	wall = t.IdleSpan.Till - t.Visited
-	t.Visited = t.IdleSpan.Till
+	wall = t.IdleSpan.Till - t.Polled
+	t.Polled = t.IdleSpan.Till
 	return wall
 }
 

@@ -97,8 +97,8 @@ func TestPeriod(t *testing.T) {
 	}
 }
 
-// The wall time of all samples equals that of all visits, except for time that waits for a sample. This holds
-// for any share of time in which a thread is blocked. It does not depend on how often a visit finds the
+// The wall time of all samples equals that of all polls, except for time that waits for a sample. This holds
+// for any share of time in which a thread is blocked. It does not depend on how often a poll finds the
 // thread blocked, or on which of its stacks are read. Blocked stacks get the share of time that the thread
 // was blocked.
 func TestWallTime(t *testing.T) {
@@ -106,7 +106,7 @@ func TestWallTime(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		stands  int // in ten moments
-		seldom  int // one in so many visits to the blocked thread gives a stack
+		seldom  int // one in so many polls of the blocked thread gives a stack
 		unarmed bool
 		want    int64 // percentage for the stacks of the blocked thread
 	}{
@@ -120,8 +120,8 @@ func TestWallTime(t *testing.T) {
 	} {
 		k := Task{Armed: !c.unarmed}
 		var standing, running, cpu, looks int64
-		const visits = 10_000
-		for i := range int64(visits) {
+		const polls = 10_000
+		for i := range int64(polls) {
 			if i%10*7%10 < int64(c.stands) {
 				k.Unsampled += ms
 				if looks++; looks%int64(c.seldom) == 0 {
@@ -136,16 +136,16 @@ func TestWallTime(t *testing.T) {
 			}
 		}
 		all := standing + running
-		if left := visits*ms - all; left < -maxUnsampled || left > 2*maxUnsampled {
+		if left := polls*ms - all; left < -maxUnsampled || left > 2*maxUnsampled {
 			t.Errorf("%s: samples of %d ms", c.name, all/ms)
 		}
 		expect.Equal(t, (100*standing+all/2)/max(all, 1), c.want, "%s: percent that stood", c.name)
 	}
 }
 
-// A sample of CPU time represents at least that much wall time. The blocked stacks get less if visits
+// A sample of CPU time represents at least that much wall time. The blocked stacks get less if polls
 // have found a running thread blocked.
-func TestWallTimeOfMisjudgedVisits(t *testing.T) {
+func TestWallTimeOfMisjudgedPolls(t *testing.T) {
 	k := Task{Armed: true, Unsampled: 30}
 	got := k.Worked(10)
 	expect.True(t, got == 10 && k.Unsampled == 30, "%d, unsampled %d", got, k.Unsampled)

@@ -18,7 +18,7 @@ type Files struct {
 	Dir        int // descriptor of /proc/PID/task, -1 = it could not be opened
 	Calls      uint64
 	places     int       // open syscall files
-	mostPlaces int       // limit of open syscall files; a visit to a resting thread reads none
+	mostPlaces int       // limit of open syscall files; a poll of a resting thread reads none
 	states     int       // open stat files
 	Buf        [512]byte // contents of one file
 	names      []byte    // of a listing

@@ -8,13 +8,13 @@ import (
 )
 
 // Table is the list of a process's threads, kept in step with the kernel's, with the time of each next
-// visit. While any thread of the process runs now and then, a sleeping thread costs one visit every few
-// seconds. While none runs, the process's clock is read, and each thread is visited once a minute.
+// poll. While any thread of the process runs now and then, a sleeping thread costs one poll every few
+// seconds. While none runs, the process's clock is read, and each thread is polled once a minute.
 type Table struct {
 	Clock   clock
 	Kernel  Files
 	Tasks   map[uint32]*Task
-	Due     int64 // time of the next visit, 0 = unknown
+	Due     int64 // time of the next poll, 0 = unknown
 	maxOpen int   // limit of open schedstat files
 
 	Unix func(time.Time) int64 // Unix time of a moment, nanoseconds
@@ -30,26 +30,26 @@ type Table struct {
 
 	Delayed uint64 // nanoseconds in which threads were ready to run without a processor; a lower bound
 
-	Order   []*Task // the tasks in the order of visits
+	Order   []*Task // the tasks in the order of polls
 	At      int     // where the current pass continues, 0 = none
 	passDue int64   // earliest due time that the pass has seen
 	Redo    bool    // another pass has to follow at once
 }
 
-// How often threads are listed and visited.
+// How often threads are listed and polled.
 const (
 	ListEvery = time.Second            // while their number does not change
 	Longest   = 40 * time.Millisecond  // longest sleep of the engine while a thread may wake up
-	MaxRest   = int64(4 * time.Second) // longest time between visits to a resting thread
+	MaxRest   = int64(4 * time.Second) // longest time between polls of a resting thread
 	mostOpen  = 1 << 13                // open schedstat files
 )
 
 // What one round may do in a process with many threads: it must read the probe's ring in time.
 const (
-	VisitCalls   = 2048                  // system calls for visits in one round; the next round continues
-	ResumeVisits = 10 * time.Millisecond // longest wait for that round
-	listRest     = time.Millisecond      // between listings, for each listShare threads
-	listShare    = 64
+	PollCalls   = 2048                  // system calls for polls in one round; the next round continues
+	ResumePolls = 10 * time.Millisecond // longest wait for that round
+	listRest    = time.Millisecond      // between listings, for each listShare threads
+	listShare   = 64
 )
 
 func NewTable(pid int) Table {
@@ -143,7 +143,7 @@ func (r *Table) Add(tid uint32, now int64) {
 	t := r.Tasks[tid]
 	switch {
 	case t == nil:
-		t = &Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Visited: now, Born: now, Listing: r.Listing}
+		t = &Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Polled: now, Born: now, Listing: r.Listing}
 		r.Tasks[tid], r.Due = t, 0
 		r.Order = append(r.Order, t)
 		r.Came(t)
@@ -159,22 +159,22 @@ func (r *Table) Add(tid uint32, now int64) {
 	t.Listing = r.Listing
 }
 
-// Visits calls visit for each thread that is due. A pass over many threads takes several rounds, so that each
+// Polls calls poll for each thread that is due. A pass over many threads takes several rounds, so that each
 // costs a bounded number of system calls.
-func (r *Table) Visits(now int64, visit func(*Task)) {
+func (r *Table) Polls(now int64, poll func(*Task)) {
 	if r.Due > now {
 		return
 	}
 	if r.At == 0 {
 		r.passDue, r.Redo = math.MaxInt64, false
 	}
-	for most := r.Kernel.Calls + VisitCalls; r.At < len(r.Order); r.At++ {
+	for most := r.Kernel.Calls + PollCalls; r.At < len(r.Order); r.At++ {
 		if r.Kernel.Calls >= most {
 			return
 		}
 		t := r.Order[r.At]
 		if r.dueOf(t) <= now {
-			visit(t)
+			poll(t)
 		}
 		r.passDue = min(r.passDue, r.dueOf(t))
 	}
@@ -186,20 +186,20 @@ func (r *Table) Visits(now int64, visit func(*Task)) {
 // Unfinished reports whether a pass is in progress.
 func (r *Table) Unfinished() bool { return r.At > 0 }
 
-// idlePoll is the time after which a thread is visited although it cannot have run. The visit confirms that
+// idlePoll is the time after which a thread is polled although it cannot have run. The poll confirms that
 // it has rested and that the clock is right.
 const idlePoll = int64(time.Minute)
 
-// dueOf returns when to visit a thread. A thread that rested at a visit since the clock last moved is due
+// dueOf returns when to poll a thread. A thread that rested at a poll since the clock last moved is due
 // only when the clock moves again.
 func (r *Table) dueOf(t *Task) int64 {
 	if r.Idle() && t.Rest && t.IdleSpan == r.Clock.IdleSpan {
-		return max(t.Due, t.Visited+idlePoll)
+		return max(t.Due, t.Polled+idlePoll)
 	}
 	return t.Due
 }
 
-// since is the change in a thread between two visits.
+// since is the change in a thread between two polls.
 type since struct {
 	Counters
 	Passed  int64  // nanoseconds
@@ -209,7 +209,7 @@ type since struct {
 	Blocked int64  // nanoseconds of Passed without need of a processor, after a long rest; else 0
 }
 
-// Leave returns how much of Passed belongs to the stack of the last visit, at which the thread rested, and
+// Leave returns how much of Passed belongs to the stack of the last poll, at which the thread rested, and
 // takes it from Passed. A thread that runs now has hardly blocked since it woke up. For a blocked one, the
 // moment of waking is unknown, and half is right on average.
 func (s *since) Leave(where Where) (wall int64) {
@@ -220,7 +220,7 @@ func (s *since) Leave(where Where) (wall int64) {
 	return wall
 }
 
-// Look reads what a thread did since its last visit and sets the time of the next one. It returns false if
+// Look reads what a thread did since its last poll and sets the time of the next one. It returns false if
 // the thread has ended.
 func (r *Table) Look(t *Task, now, period int64) (s since, ok bool) {
 	c, ok := r.Kernel.Counters(t)
@@ -229,14 +229,14 @@ func (r *Table) Look(t *Task, now, period int64) (s since, ok bool) {
 		t.Ended = true
 		t.Due = now + int64(time.Millisecond)
 		s.Stood = t.StoodTill()
-		s.Passed = now - t.Visited
+		s.Passed = now - t.Polled
 		return s, false
 	}
 	s = since{Counters: c, Used: c.Cpu - t.Last.Cpu, Rested: t.Rest && t.Seen && c == t.Last}
 	if !s.Rested {
 		s.Stood = t.StoodTill()
 	}
-	s.Passed = now - t.Visited
+	s.Passed = now - t.Polled
 	if t.Seen {
 		delayed := c.Wait - min(c.Wait, t.Last.Wait)
 		r.Delayed += delayed
@@ -245,7 +245,7 @@ func (r *Table) Look(t *Task, now, period int64) (s since, ok bool) {
 		}
 	}
 	t.Read(c)
-	t.Visited, t.Seen, t.Rest, t.IdleSpan = now, true, s.Rested, r.Clock.IdleSpan
+	t.Polled, t.Seen, t.Rest, t.IdleSpan = now, true, s.Rested, r.Clock.IdleSpan
 	if s.Rested {
 		t.Every = min(2*t.Every, MaxRest)
 		t.Due = together(now+t.Every, t.Every)
@@ -256,23 +256,23 @@ func (r *Table) Look(t *Task, now, period int64) (s since, ok bool) {
 	return s, true
 }
 
-// together moves the visits of resting threads to common instants, between which the engine can sleep. Rarer
-// visits have instants that are further apart.
+// together moves the polls of resting threads to common instants, between which the engine can sleep. Rarer
+// polls have instants that are further apart.
 func together(due, every int64) int64 {
 	step := max(int64(Longest), every/8)
 	return (due + step - 1) / step * step
 }
 
-// VisitAfter returns when to visit a thread after a number of failed visits: at a multiple of a step,
-// one to two steps after the last visit, so that several threads share a moment. The step is the
-// period, doubled for each failed visit up to Longest.
-func VisitAfter(visited, period int64, misses int) int64 {
+// PollAfter returns when to poll a thread after a number of failed polls: at a multiple of a step,
+// one to two steps after the last poll, so that several threads share a moment. The step is the
+// period, doubled for each failed poll up to Longest.
+func PollAfter(polled, period int64, misses int) int64 {
 	step := max(period, int64(time.Millisecond))
 	for step < int64(Longest)/2+1 && misses > 0 {
 		step *= 2
 		misses--
 	}
-	return (visited + 2*step - 1) / step * step
+	return (polled + 2*step - 1) / step * step
 }
 
 // LeaveOrder returns the threads in the order in which the engine asks them, by a signal, to end the

@@ -29,7 +29,7 @@ func threadTableOf(t *testing.T, pid int) (r *Table, came, gone *[]uint32) {
 }
 
 // Sleeping threads cost system calls. This test counts them over three minutes of rounds with a simulated
-// clock. A thread gets a few visits until its stack is known, and then one visit a minute. Each round reads
+// clock. A thread gets a few polls until its stack is known, and then one poll a minute. Each round reads
 // the process's clock once, ten times a second. There are no listings, because no thread has run.
 func TestSleepersAreCheap(t *testing.T) {
 	const threads, period, second = 200, int64(10 * time.Millisecond), int64(time.Second)
@@ -37,13 +37,13 @@ func TestSleepersAreCheap(t *testing.T) {
 	threadprog.Settle(t, pid, threads)
 	r, came, gone := threadTableOf(t, pid)
 	begin := time.Now()
-	visits, rests := 0, 0
+	polls, rests := 0, 0
 	round := func(now int64) {
 		r.Watch(begin.UnixNano() + now)
 		r.List(begin.Add(time.Duration(now)), 0)
-		r.Visits(begin.UnixNano()+now, func(k *Task) {
+		r.Polls(begin.UnixNano()+now, func(k *Task) {
 			s, ok := r.Look(k, begin.UnixNano()+now, period)
-			visits++
+			polls++
 			expect.True(t, ok, "thread %d has ended", k.TID)
 			if k.Rest = true; s.Rested { // as after a stack has been walked
 				rests++
@@ -63,15 +63,15 @@ func TestSleepersAreCheap(t *testing.T) {
 	all := uint64(len(*came))
 	expect.True(t, all == threads+1 && len(*gone) == 0 && r.Listing == 1,
 		"%d threads have come, %d gone, %d listings", all, len(*gone), r.Listing)
-	expect.Equal(t, visits, rests+int(all), "visits, %d of threads that rested", rests)
+	expect.Equal(t, polls, rests+int(all), "polls, %d of threads that rested", rests)
 	expect.Figures(t, first <= 10*all+100 && quiet <= 400 && rest >= 1200+2*all && rest <= 1200+2*all*3+50,
 		"%d threads: %d calls of the kernel in ten seconds, %d in the next forty, %d in two minutes more",
 		all, first, quiet, rest)
 }
 
-// A thread that has run since its last visit does not rest, however long it rested before and however soon it
+// A thread that has run since its last poll does not rest, however long it rested before and however soon it
 // sleeps again. Its old stack gets the time until the last reading that shows the process idle, whether or
-// not the thread was visited meanwhile. The new stack gets the remaining time. None is lost.
+// not the thread was polled meanwhile. The new stack gets the remaining time. None is lost.
 func TestRanBetween(t *testing.T) {
 	for _, watched := range []bool{false, true} {
 		t.Run(fmt.Sprintf("watched %v", watched), func(t *testing.T) { ranBetween(t, watched) })
@@ -87,15 +87,15 @@ func ranBetween(t *testing.T, watched bool) {
 	r.List(time.Now(), 0)
 	k := r.Tasks[uint32(pid)]
 	must.True(t, k != nil, "not listed")
-	k.Visited = begin
+	k.Polled = begin
 	var accounted int64
 	var last *since
-	visits := func(steps int) (n int) {
+	polls := func(steps int) (n int) {
 		for range steps {
 			if now += step; watched {
 				r.Watch(now)
 			}
-			r.Visits(now, func(k *Task) {
+			r.Polls(now, func(k *Task) {
 				n++
 				s, ok := r.Look(k, now, int64(10*time.Millisecond))
 				must.True(t, ok, "it has ended")
@@ -104,19 +104,19 @@ func ranBetween(t *testing.T, watched bool) {
 		}
 		return n
 	}
-	visits(2)
+	polls(2)
 	must.True(t, last != nil && !last.Rested, "rests before its stack is known")
 	for i := range 8 {
 		k.Rest = true // its stack has been read
-		visits(3)
+		polls(3)
 		must.True(t, k.Rest, "%d: does not rest", i)
-		n := visits(200)
-		expect.True(t, watched == (n == 0), "%d: %d visits in twenty seconds", i, n)
-		rested, delayed := k.Visited, r.Delayed
+		n := polls(200)
+		expect.True(t, watched == (n == 0), "%d: %d polls in twenty seconds", i, n)
+		rested, delayed := k.Polled, r.Delayed
 		run()
 		threadprog.Settle(t, pid, 0)
 		for last = nil; last == nil; {
-			visits(1)
+			polls(1)
 		}
 		expect.True(t, !last.Rested && !k.Rest && k.Every == int64(10*time.Millisecond),
 			"%d: rests though it has run, next after %d ns", i, k.Every)
@@ -131,14 +131,14 @@ func ranBetween(t *testing.T, watched bool) {
 			running.Passed <= step/2+ready,
 			"%d: %d of %d ms to its old stack, %d if it runs", i, old/1e6, (last.Passed+old)/1e6, all/1e6)
 		if !watched && last.Stood != 0 {
-			t.Errorf("%d: %d ms of its old stack, without a visit in between", i, last.Stood/1e6)
+			t.Errorf("%d: %d ms of its old stack, without a poll in between", i, last.Stood/1e6)
 		}
-		expect.True(t, k.Visited == now && accounted == now-begin,
+		expect.True(t, k.Polled == now && accounted == now-begin,
 			"%d: %d of %d ms accounted for", i, accounted/1e6, (now-begin)/1e6)
 	}
 }
 
-// A thread that has run since its visit has an unknown stack. So it is visited when due, even if the process
+// A thread that has run since its poll has an unknown stack. So it is polled when due, even if the process
 // has been idle since the run.
 func TestIdleAfterRun(t *testing.T) {
 	const step = int64(100 * time.Millisecond)
@@ -147,16 +147,16 @@ func TestIdleAfterRun(t *testing.T) {
 	now := time.Now().UnixNano()
 	r.List(time.Now(), 0)
 	k := r.Tasks[uint32(pid)]
-	round := func() (visited, rested bool) {
+	round := func() (polled, rested bool) {
 		now += step
 		r.Watch(now)
-		r.Visits(now, func(k *Task) {
+		r.Polls(now, func(k *Task) {
 			s, _ := r.Look(k, now, int64(10*time.Millisecond))
-			visited, rested = true, s.Rested
+			polled, rested = true, s.Rested
 		})
-		return visited, rested
+		return polled, rested
 	}
-	for k.Due < now+4*step { // visits become rarer while another thread runs
+	for k.Due < now+4*step { // polls become rarer while another thread runs
 		round()
 		k.Rest = true
 		r.Clock.IdleSpan, r.Clock.Idle, r.Due = &IdleSpan{}, false, 0
@@ -164,11 +164,11 @@ func TestIdleAfterRun(t *testing.T) {
 	run()
 	threadprog.Settle(t, pid, 0)
 	for i := range 60 {
-		if visited, rested := round(); visited {
+		if polled, rested := round(); polled {
 			expect.True(t, !rested, "rests though it has run")
 			return
 		} else if i == 50 {
-			t.Fatal("it is not visited any more")
+			t.Fatal("it is not polled any more")
 		}
 	}
 }
@@ -216,7 +216,7 @@ func TestListed(t *testing.T) {
 	expect.Equal(t, list(ListEvery/2), 0, "listed soon again")
 	expect.True(t, list(ListEvery) == 1 && len(*came) == 2 && slices.Equal(*gone, []uint32{other.TID}) &&
 		len(r.Tasks) == 1, "came %v, gone %v, %d tasks", *came, *gone, len(r.Tasks))
-	expect.Equal(t, r.Due, 0, "no visit to a new thread")
+	expect.Equal(t, r.Due, 0, "no poll of a new thread")
 	r.Relist()
 	expect.Equal(t, list(0), 1, "not listed though a thread has ended")
 }

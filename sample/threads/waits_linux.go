@@ -17,10 +17,10 @@ type Waits struct {
 	counts  int
 }
 
-// NewWaits returns Waits for threads with a number of nanoseconds between two visits. Between two counts
-// there are several visits. The first counts come soon, because threads have their other clock until then.
-func NewWaits(visits int64) Waits {
-	several := 4 * time.Duration(visits)
+// NewWaits returns Waits for threads with a number of nanoseconds between two polls. Between two counts
+// there are several polls. The first counts come soon, because threads have their other clock until then.
+func NewWaits(polls int64) Waits {
+	several := 4 * time.Duration(polls)
 	return Waits{soon: max(100*time.Millisecond, several), every: max(500*time.Millisecond, several)}
 }
 

@@ -170,23 +170,23 @@ func TestWaitsByChance(t *testing.T) {
 	}
 }
 
-// The first counts come soon, unless threads are visited rarely.
+// The first counts come soon, unless threads are polled rarely.
 func TestNewWaits(t *testing.T) {
-	for _, c := range []struct{ visits, first, later time.Duration }{
+	for _, c := range []struct{ polls, first, later time.Duration }{
 		{time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond},
 		{50 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond},
 		{time.Second, 4 * time.Second, 4 * time.Second},
 	} {
-		w, now := NewWaits(int64(c.visits)), time.Now()
+		w, now := NewWaits(int64(c.polls)), time.Now()
 		w.Count(now, nil, nil, 1)
 		for i := range fewCounts + 2 {
 			every := c.first
 			if i >= fewCounts-1 {
 				every = c.later
 			}
-			expect.True(t, !w.Count(now.Add(every-1), nil, nil, 1), "%v, %d: too soon", c.visits, i)
+			expect.True(t, !w.Count(now.Add(every-1), nil, nil, 1), "%v, %d: too soon", c.polls, i)
 			now = now.Add(every)
-			expect.True(t, w.Count(now, nil, nil, 1), "%v, %d: not due", c.visits, i)
+			expect.True(t, w.Count(now, nil, nil, 1), "%v, %d: not due", c.polls, i)
 		}
 	}
 }

@@ -44,7 +44,7 @@ var larger = map[string]struct {
 // top is the top-level folder of a package.
 func top(name string) string { return strings.SplitN(name, "/", 2)[0] }
 
-// floors is the length of the longest chain of imports of each top-level folder. If there is a circle, it
+// floors is the length of the longest chain of imports of each top-level folder. If there is a cycle, it
 // returns its folders instead.
 func floors(edges map[string][]string) (map[string]int, []string) {
 	below := map[string]map[string]bool{}
@@ -82,10 +82,10 @@ func floors(edges map[string][]string) (map[string]int, []string) {
 	return floor, nil
 }
 
-// There are few top-level folders, and imports between them form at most nine floors without a circle.
+// There are few top-level folders, and imports between them form at most nine floors without a cycle.
 func TestFloors(t *testing.T) {
-	floor, circle := floors(readEdges(t))
-	must.True(t, circle == nil, "imports run in a circle among the folders %v", circle)
+	floor, cycle := floors(readEdges(t))
+	must.True(t, cycle == nil, "imports run in a cycle among the folders %v", cycle)
 	byFloor := map[int][]string{}
 	for name, f := range floor {
 		byFloor[f] = append(byFloor[f], name)
@@ -93,10 +93,10 @@ func TestFloors(t *testing.T) {
 	for f := len(byFloor); f > 0; f-- {
 		t.Logf("floor %d: %v", f, slices.Sorted(slices.Values(byFloor[f])))
 	}
-	t.Log("no import runs back up: there is no circle")
+	t.Log("no import runs back up: there is no cycle")
 	expect.True(t, len(byFloor) <= maxFloors, "%d floors, at most %d are right", len(byFloor), maxFloors)
-	_, circle = floors(map[string][]string{"a/x": {"b"}, "b": {"c"}, "c": {"a/y"}})
-	expect.True(t, len(circle) == 3, "a circle of three is not found: %v", circle)
+	_, cycle = floors(map[string][]string{"a/x": {"b"}, "b": {"c"}, "c": {"a/y"}})
+	expect.True(t, len(cycle) == 3, "a cycle of three is not found: %v", cycle)
 }
 
 // tracked lists the files of the repository, and new ones that are not in a commit yet.

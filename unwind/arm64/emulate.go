@@ -104,8 +104,8 @@ func (e *emulator) called() {
 	e.regs[regLR] = value64{}
 }
 
-// run executes one instruction. by is the distance of a jump in bytes.
-func (e *emulator) run(w uint32, mem *memory.Window) (how flow, by int64) {
+// run executes one instruction. distance is that of a jump in bytes.
+func (e *emulator) run(w uint32, mem *memory.Window) (how flow, distance int64) {
 	switch {
 	case nearcall.IsARM64(w):
 		e.called()

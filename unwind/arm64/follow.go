@@ -104,7 +104,7 @@ func (u *Unwinder) followPath(pc uint64, from *emulator) {
 			return
 		}
 		f.left--
-		how, by := e.run(w, f.mem)
+		how, distance := e.run(w, f.mem)
 		switch how {
 		case flowCall:
 			if f.uncalled {
@@ -114,10 +114,10 @@ func (u *Unwinder) followPath(pc uint64, from *emulator) {
 		case flowNext:
 			pc += 4
 		case flowBranch:
-			f.add(pc+uint64(by), &e)
+			f.add(pc+uint64(distance), &e)
 			pc += 4
 		case flowJump:
-			pc += uint64(by)
+			pc += uint64(distance)
 		case flowReturn:
 			u.returned(&e)
 			return

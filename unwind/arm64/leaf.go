@@ -67,7 +67,7 @@ func (u *Unwinder) leafPath(pc uint64, from *emulator) (ways int) {
 		if f.left--; !ok || f.left < 0 || authenticates(w) {
 			return -1
 		}
-		how, by := e.run(w, nil)
+		how, distance := e.run(w, nil)
 		switch how {
 		case flowNext:
 			pc += 4
@@ -75,10 +75,10 @@ func (u *Unwinder) leafPath(pc uint64, from *emulator) (ways int) {
 			if f.n == maxPaths {
 				return -1
 			}
-			f.add(pc+uint64(by), &e)
+			f.add(pc+uint64(distance), &e)
 			pc += 4
 		case flowJump:
-			pc += uint64(by)
+			pc += uint64(distance)
 		case flowIndirect:
 			// Through x16 or x17: an import, for example. Through another register, a switch may lead
 			// anywhere in the function.

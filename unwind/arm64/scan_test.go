@@ -76,8 +76,9 @@ func TestEmulatorBranches(t *testing.T) {
 		0x36f80040: 8, 0x37ffffe0: -4, // tbz, tbnz of bit 31
 	} {
 		var e emulator
-		how, by := e.run(w, nil)
-		expect.True(t, how == flowBranch && by == want, "%#x: %v by %d, want %d", w, how, by, want)
+		how, distance := e.run(w, nil)
+		expect.True(t, how == flowBranch && distance == want, "%#x: %v by %d, want %d", w, how,
+			distance, want)
 	}
 }
 

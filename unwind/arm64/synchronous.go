@@ -193,13 +193,13 @@ func (u *Unwinder) leadsOut(m *module.Module, pc uint64, e *emulator) bool {
 		if zeroing(w) && zeroes(m, pc) { // more instructions than an epilog has
 			return true
 		}
-		switch how, by := e.run(w, nil); how {
+		switch how, distance := e.run(w, nil); how {
 		case flowNext, flowBranch:
 			pc += 4
 		case flowReturn:
 			return true
 		case flowJump:
-			pc += uint64(by)
+			pc += uint64(distance)
 			if in := *e; in.toReturn(m, pc) && in.regs[regSP].kind == knownValue {
 				*e = in
 			}

@@ -49,13 +49,13 @@ const (
 // judge compares the losses of a program with the goals.
 func judge(p program, m *steady) (goals []goal) {
 	for _, rate := range rates {
-		visits := m.visits[rate]
+		attachments := m.attachments[rate]
 		name := fmt.Sprintf("%s, %d Hz: ", p.name, rate)
-		still, reached := centre(each(visits, func(v *visit) float64 { return v.p50 })),
-			centre(each(visits, func(v *visit) float64 { return 100 * v.rate }))
+		still, reached := centre(each(attachments, func(v *attachment) float64 { return v.p50 })),
+			centre(each(attachments, func(v *attachment) float64 { return 100 * v.rate }))
 		samples := 0.0
-		for i := range visits {
-			samples += visits[i].samples
+		for i := range attachments {
+			samples += attachments[i].samples
 		}
 		if samples < enough {
 			still.low, reached.low = math.NaN(), math.NaN()

@@ -48,8 +48,8 @@ func (m *steady) print(p program, seconds float64) {
 	fmt.Printf(columns, "nothing", centre(null),
 		centre(differences(m.windows, 0, effort)), "", "", "", "", "", "")
 	for _, rate := range rates {
-		v := m.visits[rate]
-		at := func(f func(*visit) float64) float64 { return median(each(v, f)) }
+		v := m.attachments[rate]
+		at := func(f func(*attachment) float64) float64 { return median(each(v, f)) }
 		with := m.at(rate)
 		mine, theirs := make([]float64, len(with)), differences(m.windows, rate, surplus)
 		for i := range with {
@@ -60,17 +60,19 @@ func (m *steady) print(p program, seconds float64) {
 			centre(differences(m.windows, rate, effort)),
 			fmt.Sprintf("%.2f", 100*median(each(with, func(w *window) float64 { return w.tool }))),
 			fmt.Sprintf("%.1f", median(mine)), fmt.Sprintf("%.1f", centre(theirs).mid),
-			fmt.Sprintf("%.1f/%.1f", at(func(v *visit) float64 { return v.p50 }),
-				at(func(v *visit) float64 { return v.p99 })),
-			fmt.Sprintf("%.1f", 100*at(func(v *visit) float64 { return v.rate })),
-			fmt.Sprint(int(at(func(v *visit) float64 { return float64(v.memory) }))))
+			fmt.Sprintf("%.1f/%.1f", at(func(v *attachment) float64 { return v.p50 }),
+				at(func(v *attachment) float64 { return v.p99 })),
+			fmt.Sprintf("%.1f", 100*at(func(v *attachment) float64 { return v.rate })),
+			fmt.Sprint(int(at(func(v *attachment) float64 { return float64(v.memory) }))))
 		fmt.Printf("%18s once: %.2f s of processor time before, %.2f s after; with both the program lost %.2f s of its work; begun after %.2f s; %.0f samples a second, %.0f signals\n", "",
-			at(func(v *visit) float64 { return v.start }), at(func(v *visit) float64 { return v.end }),
-			at(func(v *visit) float64 { return v.lost }),
-			at(func(v *visit) float64 { return v.ready }), at(func(v *visit) float64 { return v.taken }),
-			at(func(v *visit) float64 { return v.signals }))
+			at(func(v *attachment) float64 { return v.start }),
+			at(func(v *attachment) float64 { return v.end }),
+			at(func(v *attachment) float64 { return v.lost }),
+			at(func(v *attachment) float64 { return v.ready }),
+			at(func(v *attachment) float64 { return v.taken }),
+			at(func(v *attachment) float64 { return v.signals }))
 	}
-	fmt.Printf("%18s %d windows at each rate, %d alone\n", "", len(m.visits[rates[0]]), len(m.at(0)))
+	fmt.Printf("%18s %d windows at each rate, %d alone\n", "", len(m.attachments[rates[0]]), len(m.at(0)))
 }
 
 // at returns the windows at a rate.

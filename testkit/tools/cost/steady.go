@@ -17,8 +17,8 @@ type window struct {
 	units, own, tool float64 // per second: units of work, processor time of the program and of seedwalk
 }
 
-// visit is one attachment: its costs outside its window.
-type visit struct {
+// attachment is what one attachment costs outside its window.
+type attachment struct {
 	result
 	start, end float64 // processor time of seedwalk before its window and after, seconds
 	lost       float64 // seconds of the program's work that were not done meanwhile
@@ -55,7 +55,7 @@ func (s *subject) measureWindow(d time.Duration, rate, tool int) (window, error)
 }
 
 // attach has the tool record the program, lets it settle, and measures a window.
-func (o *options) attach(s *subject, rate int, alone float64) (w window, v visit, err error) {
+func (o *options) attach(s *subject, rate int, alone float64) (w window, v attachment, err error) {
 	cmd := exec.Command(filepath.Join(o.root, "out/bin/seedwalk"), "record", "--json", "--rate",
 		fmt.Sprint(rate), "--pid", fmt.Sprint(s.pid()),
 		"--output", filepath.Join(s.dir, "out.json"))
@@ -100,8 +100,8 @@ func settle(tool int, begin time.Time) {
 
 // steady is a series of windows. Each window with the tool is between two windows without it.
 type steady struct {
-	windows []window
-	visits  map[int][]visit
+	windows     []window
+	attachments map[int][]attachment
 }
 
 // steadily measures a program at every rate until its time is over. Each turn has the rates in
@@ -114,7 +114,7 @@ func (o *options) steadily(p program) (*steady, error) {
 	}
 	defer s.close()
 	time.Sleep(warmUp)
-	m := &steady{visits: map[int][]visit{}}
+	m := &steady{attachments: map[int][]attachment{}}
 	begin, told := time.Now(), time.Now()
 	for turn := 0; time.Since(begin) < o.each; turn++ {
 		if err := o.turn(s, m, turn); err != nil {
@@ -146,7 +146,7 @@ func (o *options) turn(s *subject, m *steady, n int) error {
 			return err
 		}
 		m.windows = append(m.windows, w, alone)
-		m.visits[rate] = append(m.visits[rate], v)
+		m.attachments[rate] = append(m.attachments[rate], v)
 	}
 	return nil
 }
