@@ -27,10 +27,13 @@ type PerfMap struct {
 }
 
 // ParsePerfMap parses a perf map. It skips malformed lines. Of two lines for one address the later one
-// counts, because the memory was reused.
+// counts, because the memory was reused. Of too many lines, the last maxPerfLines count.
 func ParsePerfMap(b []byte) *PerfMap {
 	m := &PerfMap{}
-	for n := uint64(0); n < maxPerfLines && len(b) > 0; n++ {
+	for more := bytes.Count(b, []byte("\n")) - maxPerfLines; more > 0; more-- {
+		_, b, _ = bytes.Cut(b, []byte("\n"))
+	}
+	for n := uint64(0); len(b) > 0; n++ {
 		var line []byte
 		line, b, _ = bytes.Cut(b, []byte("\n"))
 		fields := strings.SplitN(strings.TrimSpace(string(line[:min(len(line), maxPerfLine)])), " ", 3)
@@ -97,16 +100,20 @@ func (f *perfFile) find(addr uint64) (string, bool) {
 	return f.content.Find(addr)
 }
 
-// refresh reads the file if its size or time has changed since the last reading. It reads at most maxPerfMap
-// bytes.
+// refresh reads the file if its size or time has changed since the last reading. It reads at most the last
+// maxPerfMap bytes: a program appends its newest code.
 func (f *perfFile) refresh() {
 	size, modified, err := f.file.stat()
 	if err != nil || f.content != nil && size == f.size && modified.Equal(f.modified) {
 		return
 	}
-	b, err := io.ReadAll(io.NewSectionReader(f.file, 0, min(size, maxPerfMap)))
+	from := max(0, size-maxPerfMap)
+	b, err := io.ReadAll(io.NewSectionReader(f.file, from, size-from))
 	if err != nil {
 		return
+	}
+	if from > 0 { // the first line is cut
+		_, b, _ = bytes.Cut(b, []byte("\n"))
 	}
 	f.size, f.modified, f.content = size, modified, ParsePerfMap(b)
 }
