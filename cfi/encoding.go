@@ -99,7 +99,9 @@ func pointer(r *buf.Reader, enc uint8, b *bases) (uint64, Reason) {
 	if why != None {
 		return 0, why
 	}
-	v += base
+	if v != 0 { // 0 is no address, whatever it is relative to (libgcc, read_encoded_value_with_base)
+		v += base
+	}
 	if b.size == 4 {
 		v = uint64(uint32(v))
 	}

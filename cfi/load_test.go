@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/elfasm"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
@@ -276,13 +277,35 @@ func TestOverlap(t *testing.T) {
 	expect.True(t, n == 5 && tab.Len() == 5, "Each gave %d, Len %d", n, tab.Len())
 }
 
+// TestRemovedFunction: in .eh_frame, a start of 0 is that of a function that a linker has removed, also in an
+// encoding that is relative to the field (libgcc, unwind-pe.h and unwind-dw2-fde.c).
+func TestRemovedFunction(t *testing.T) {
+	for _, enc := range []uint8{elfasm.Absolute, elfasm.Relative} {
+		f := elfasm.Frames{Addr: 0x4000}
+		c := elfasm.AMD64CIE()
+		c.Encoding = enc
+		f.CIE(&c)
+		removed := uint64(0)
+		if enc == elfasm.Relative {
+			removed = f.Addr + uint64(len(f.Bytes())) - 4 + 8 // the field itself
+		}
+		f.FDE(&c, removed, 0x8000)
+		f.FDE(&c, 0x6000, 0x10)
+		s := Sections{Arch: context.ArchAMD64, EHFrame: f.Bytes(), EHFrameAddr: f.Addr}
+		tab := mustLoad(t, s)
+		checkFind(t, "after Load", tab, [][2]uint64{{0x6000, 0x6010}}, 0x5000)
+		checkFind(t, "after Load", tab, [][2]uint64{{0x6000, 0x6010}}, 0x6001)
+		expect.True(t, tab.Stats().Empty == 1 && tab.Len() == 1, "%+v", tab.Stats())
+	}
+}
+
 // TestFindEverywhere compares Find with a plain search, at and around every
 // border, over FDEs that lie unevenly.
 func TestFindEverywhere(t *testing.T) {
 	for name, starts := range map[string][]uint64{
 		"one":      {0x1000},
 		"even":     {0x1000, 0x1010, 0x1020, 0x1030},
-		"uneven":   {0, 1, 0x10, 0x11, 0x4000, 0x4001, 1 << 40, 1<<40 + 8, 1<<63 + 5},
+		"uneven":   {2, 3, 0x10, 0x11, 0x4000, 0x4001, 1 << 40, 1<<40 + 8, 1<<63 + 5},
 		"high end": {^uint64(0) - 64, ^uint64(0) - 17},
 	} {
 		var a asm

@@ -263,6 +263,9 @@ func (s *section) fde(rec *record, c *cie) (f fde, err *FormatError) {
 	if lo+size < lo || size >= 1<<63 {
 		return f, s.problem("FDE range", at, size, BadRecord, "wraps the address space")
 	}
+	if lo == 0 && !s.debug { // of a function that a linker removed (libgcc, unwind-dw2-fde.c)
+		size = 0
+	}
 	if c.hasAug {
 		at = uint64(r.Pos())
 		n := r.ULEB()
