@@ -14,21 +14,27 @@ const (
 )
 
 // Relatives yields each word to which the loader adds the image's base: its virtual address, and its
-// value before the base is added. It reads the sections .rela.dyn (gABI, Elf64_Rela) and .relr.dyn
-// (gABI, Elf64_Relr).
+// value before the base is added. It reads the tables that the loader reads, by PT_DYNAMIC: DT_RELA (gABI,
+// Elf64_Rela) and DT_RELR (gABI, Elf64_Relr).
 func (f *File) Relatives(yield func(addr, value uint64) bool) {
-	if f.rela(yield) {
-		f.relr(yield)
+	d := f.dynamic()
+	if f.rela(f.dynamicTable(d.rela, d.relasz), yield) {
+		f.relr(f.dynamicTable(d.relr, d.relrsz), yield)
 	}
 	runtime.KeepAlive(f) // both read its bytes
 }
 
-func (f *File) rela(yield func(addr, value uint64) bool) bool {
+// dynamicTable returns the bytes of a table at an address of PT_DYNAMIC, as far as they are in the image.
+func (f *File) dynamicTable(addr, size uint64) []byte {
+	b, _ := f.from(f.unrelocate(addr))
+	return b[:min(size, uint64(len(b)))]
+}
+
+func (f *File) rela(b []byte, yield func(addr, value uint64) bool) bool {
 	want := uint32(relativeAMD64)
 	if f.Arch() == context.ArchARM64 {
 		want = relativeARM64
 	}
-	b, _, _ := f.Section(".rela.dyn")
 	for ; len(b) >= 24; b = b[24:] {
 		le := binary.LittleEndian
 		if uint32(le.Uint64(b[8:])) == want && !yield(le.Uint64(b), le.Uint64(b[16:])) {
@@ -44,8 +50,7 @@ const maxRelrSteps = 1 << 28
 // relr reads packed relocations: an even entry is the address of a word, an odd one is a bitmap of
 // the 63 words that follow. To find a word, relr examines the segments one by one. After maxRelrSteps of them
 // it stops: such an image is not a linker's work.
-func (f *File) relr(yield func(addr, value uint64) bool) {
-	b, _, _ := f.Section(".relr.dyn")
+func (f *File) relr(b []byte, yield func(addr, value uint64) bool) {
 	var next uint64
 	left := maxRelrSteps / (1 + len(f.segments))
 	at := func(addr uint64) bool {

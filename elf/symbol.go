@@ -25,7 +25,11 @@ const (
 	dtHash    = 4
 	dtStrtab  = 5
 	dtSymtab  = 6
+	dtRela    = 7
+	dtRelasz  = 8
 	dtStrsz   = 10
+	dtRelrsz  = 35
+	dtRelr    = 36
 	dtGNUHash = 0x6ffffef5
 )
 
@@ -118,7 +122,7 @@ func (f *File) dynamicSymbols() (table, names []byte) {
 	return table, names
 }
 
-type dynamic struct{ hash, gnuHash, strtab, symtab, strsz uint64 }
+type dynamic struct{ hash, gnuHash, strtab, symtab, strsz, rela, relasz, relr, relrsz uint64 }
 
 func (f *File) dynamic() (d dynamic) {
 	for i := range f.programs {
@@ -143,6 +147,14 @@ func (f *File) dynamic() (d dynamic) {
 				d.symtab = v
 			case dtStrsz:
 				d.strsz = v
+			case dtRela:
+				d.rela = v
+			case dtRelasz:
+				d.relasz = v
+			case dtRelr:
+				d.relr = v
+			case dtRelrsz:
+				d.relrsz = v
 			}
 		}
 	}
