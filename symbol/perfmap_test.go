@@ -33,12 +33,14 @@ func TestPerfMapOfManyLines(t *testing.T) {
 		b = fmt.Appendf(b, "%x 8 f%d\n", 0x1000+16*i, i)
 	}
 	m := ParsePerfMap(b)
-	for i, want := range map[uint64]bool{0: false, extra - 1: false, extra: true, maxPerfLines + extra - 1: true} {
+	for i, want := range map[uint64]bool{0: false, extra - 1: false, extra: true,
+		maxPerfLines + extra - 1: true} {
 		name, ok := m.Find(0x1000 + 16*i)
 		expect.True(t, ok == want && (!ok || name == fmt.Sprint("f", i)), "line %d: %q", i, name)
 	}
 	reads := 0
-	text := strings.Repeat("1 1 "+strings.Repeat("x", maxPerfLine)+"\n", maxPerfMap/maxPerfLine) + "1000 10 newest\n"
+	line := "1 1 " + strings.Repeat("x", maxPerfLine) + "\n"
+	text := strings.Repeat(line, maxPerfMap/maxPerfLine) + "1000 10 newest\n"
 	f := &perfFile{file: fakeFile{strings.NewReader(text), time.Now(), &reads, nil}}
 	name, _ := f.find(0x1008)
 	expect.Equal(t, name, "newest")
