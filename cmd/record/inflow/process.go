@@ -35,6 +35,8 @@ type Process struct {
 	Shared    Sharer               // with other recordings of the process; nil = it is not
 	Files     []func(wire.Message) // recording files
 	Until     int64                // samples taken later are not wanted; 0 = all are
+	late      map[uint64]uint64    // CPU time of those, by thread, until it is taken off the thread's time
+	takenOff  uint64               // sum of what was taken off
 	From      int64                // when it joined another recording, unix nanoseconds; 0 = it did not
 	Relay     bool                 // samples are for other recordings only
 	Pool      func()               // watches the thread pool; nil = it is not wanted, or runs
@@ -69,9 +71,10 @@ func (p *Process) Read(r io.Reader) {
 		}
 		if p.over(m) {
 			p.Stop()
+			p.addLate(m)
 		} else {
 			p.passOn(m)
-			p.Receive(m)
+			p.Receive(p.takeOffLate(m))
 		}
 		p.sealed = m.Type() == wire.TypeBye
 		p.Mu.Unlock()
@@ -158,6 +161,38 @@ func cut(s *wire.Sample, end int64) bool {
 	s.WallNanos -= late
 	s.TimeUnixNano = end
 	return true
+}
+
+// addLate counts the CPU time of a sample that was taken after the recording ended.
+func (p *Process) addLate(m wire.Message) {
+	if s, ok := m.(*wire.Sample); ok && s.CPUNanos > 0 {
+		if p.late == nil {
+			p.late = map[uint64]uint64{}
+		}
+		p.late[s.TID] += s.CPUNanos
+	}
+}
+
+// takeOffLate takes the CPU time of late samples off the times of their threads and of the process. The
+// engine reads the clocks only when it ends. On a busy machine, that is later than the recording's end.
+func (p *Process) takeOffLate(m wire.Message) wire.Message {
+	u, ok := m.(*wire.Usage)
+	if !ok || len(p.late) == 0 || u.CPUNanos == 0 {
+		return m
+	}
+	c, less := *u, p.takenOff
+	switch {
+	case u.TID == wire.ProcessTID:
+	case u.Cause != wire.CauseNone:
+		return m
+	default:
+		less = min(p.late[u.TID], u.CPUNanos)
+		p.late[u.TID] -= less
+		p.takenOff += less
+	}
+	c.CPUNanos -= min(less, c.CPUNanos)
+	c.KernelNanos = uint64(float64(c.KernelNanos) * float64(c.CPUNanos) / float64(u.CPUNanos))
+	return &c
 }
 
 // StopAt sets the end of the recording, unix nanoseconds.

@@ -1,6 +1,7 @@
 package inflow
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
@@ -44,6 +45,35 @@ func TestCutAtTheEnd(t *testing.T) {
 			wall == int64(c.want) && last <= 1000,
 			"%s: %d samples of %d, the last at %d", c.name, got.Stats.Samples, wall, last)
 	}
+}
+
+// A tool that is late reads the clocks after the end of the recording. The CPU time since then is not part of
+// the profile: its samples are not.
+func TestLateClocks(t *testing.T) {
+	var w wire.Writer
+	w.Hello(&wire.Hello{PID: 1, RateMilliHz: 100_000})
+	for i, tid := range []uint64{1, 1, 1, 1, 1, 2, 2, 2} {
+		at := []int64{1, 2, 3, 1001, 1002, 4, 5, 1003}[i]
+		w.Sample(&wire.Sample{TID: tid, TimeUnixNano: at, CPUNanos: 10e6, WallNanos: 10e6,
+			Frames: []wire.Frame{{IP: 1}}})
+	}
+	for tid, nanos := range map[uint64]uint64{1: 50e6, 2: 30e6} {
+		w.Usage(&wire.Usage{TID: tid, CPUNanos: nanos})
+	}
+	w.Usage(&wire.Usage{TID: 3, CPUNanos: 10e6, Cause: wire.CauseNoRoom})
+	w.Usage(&wire.Usage{TID: wire.ProcessTID, CPUNanos: 90e6})
+	w.Bye("ended")
+	p := New(1, "x")
+	p.StopAt(1000)
+	p.Read(bytes.NewReader(w.Bytes()))
+	got := collect.Build(&collect.Info{}, []*collect.Process{p.Process}, nil)
+	sums := map[int]int64{}
+	for i := range got.Stacks {
+		sums[got.Threads[got.Stacks[i].Thread].ID] += got.Stacks[i].CPUNanos
+	}
+	expect.Equal(t, got.Stats.CPU.Process, 60e6)
+	expect.Equal(t, got.Stats.CPU.Profile, 50e6)
+	expect.True(t, sums[1] == 30e6 && sums[2] == 20e6, "%v", sums)
 }
 
 // The time of a recording runs from the first sample, even if that sample was held until its stack
