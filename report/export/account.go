@@ -36,10 +36,7 @@ func (p *Profile) causeOf(s *Stack) (cause string, ok bool) {
 
 // The summary warns if the profile lacks much CPU time: if the share that it has, in percent, is below
 // lowCoverage, and it has no samples or lacks at least manyMissing of them. A few may be missing by chance.
-const (
-	lowCoverage = 95
-	manyMissing = 10
-)
+const lowCoverage, manyMissing = 95, 10
 
 // The summary does not mention times below rounding, in nanoseconds. They come from rounded shares.
 const rounding = 1000
