@@ -1,6 +1,8 @@
-/* Texts of errors and gaps. They are in C because a callback may request one, and because the client library
- * has no Go. */
+/* Texts of errors and gaps, and the sizes of structures, for both libraries. They are in C because a callback
+ * may request a text, and because the client library has no Go. */
 #include "sampler.h"
+
+#include <string.h>
 
 /* Indexed by the negated error number. */
 static const char *const texts[] = {
@@ -55,6 +57,50 @@ SW_EXPORT int seedwalk_gap_name(int32_t gap, char *out, int32_t room)
 {
 	int known = gap >= 0 && gap < (int32_t)(sizeof gaps / sizeof *gaps);
 	return sw_give(known ? gaps[gap] : "gap?", out, room);
+}
+
+/* The rules of seedwalk.h about sizes, as in sized.go. A larger structure than MOST_STRUCT was never set. */
+enum { MOST_STRUCT = 4096 };
+
+static int size_of(const void *p, uint32_t least, uint32_t *size)
+{
+	if (!p)
+		return SEEDWALK_BAD_ARGUMENT;
+	memcpy(size, p, sizeof *size);
+	if (*size < least)
+		return SEEDWALK_SHORT_STRUCT;
+	return *size > MOST_STRUCT ? SEEDWALK_UNKNOWN_FIELD : SEEDWALK_OK;
+}
+
+int sw_sized(void *to, uint32_t known, uint32_t least, const void *from)
+{
+	uint32_t size;
+	int err = size_of(from, least, &size);
+	if (err)
+		return err;
+	memset(to, 0, known);
+	memcpy(to, from, size < known ? size : known);
+	for (uint32_t i = known; i < size; i++)
+		if (((const uint8_t *)from)[i])
+			return SEEDWALK_UNKNOWN_FIELD;
+	return SEEDWALK_OK;
+}
+
+int sw_answerable(const void *to, uint32_t least)
+{
+	uint32_t size;
+	return to ? size_of(to, least, &size) : SEEDWALK_OK;
+}
+
+void sw_return(void *to, uint32_t known, const void *from)
+{
+	uint32_t size;
+	if (!to)
+		return;
+	memcpy(&size, to, sizeof size);
+	memset(to, 0, size);
+	memcpy(to, from, size < known ? size : known);
+	memcpy(to, &size, sizeof size);
 }
 
 static char problem[400] = "no call has failed yet";

@@ -17,6 +17,11 @@ extern char sw_stack_names[SW_STACKS][64];
 int sw_give(const char *text, char *out, int32_t room); /* copies a text, truncated to room, and returns its length */
 void sw_problem(const char *what);
 int sw_told(int error); /* makes seedwalk_sampler_problem describe the error, and returns the error */
+/* Structures of the caller, which begin with their size (seedwalk.h). sw_sized copies one into ours, of known
+ * bytes. sw_answerable checks one for results, and sw_return fills it; both accept NULL. */
+int sw_sized(void *to, uint32_t known, uint32_t least, const void *from);
+int sw_answerable(const void *to, uint32_t least);
+void sw_return(void *to, uint32_t known, const void *from);
 
 /* check_amd64.c: returns SEEDWALK_OK, or an error if the vendor does not forward a callback. *all is set once
  * the runtime has started: a later check would find nothing more. */

@@ -2,8 +2,6 @@
  * seedwalk_sampler_sample checks its caller before it enters Go. */
 #include "sampler.h"
 
-#include <string.h>
-
 #include "_cgo_export.h"
 
 _Static_assert((int)SW_STACKS >= (int)SW_SLOTS, "a round fits");
@@ -23,25 +21,6 @@ char sw_stack_names[SW_STACKS][64];
 /* Close writes state and then reads inside. Enter writes inside and then reads state. All four operations are
  * sequentially consistent. With an acquire load of state, a closed sampler could sample (see sim/native). */
 int sw_sampler_is_open(void) { return __atomic_load_n(&state, __ATOMIC_SEQ_CST) == OPEN; }
-
-/* Copies a caller's structure into one of ours, known bytes long; same rules as sized.go. */
-static int sized(void *to, uint32_t known, uint32_t least, const void *from)
-{
-	uint32_t size;
-	if (!from)
-		return SEEDWALK_BAD_ARGUMENT;
-	memcpy(&size, from, sizeof size);
-	if (size < least)
-		return SEEDWALK_SHORT_STRUCT;
-	if (size > 4096)
-		return SEEDWALK_UNKNOWN_FIELD;
-	memset(to, 0, known);
-	memcpy(to, from, size < known ? size : known);
-	for (uint32_t i = known; i < size; i++)
-		if (((const uint8_t *)from)[i])
-			return SEEDWALK_UNKNOWN_FIELD;
-	return SEEDWALK_OK;
-}
 
 /* Runs on a thread of its own: the caller's belongs to the CLR and never enters Go. */
 static void begin(void)
@@ -88,7 +67,7 @@ static int opened(const seedwalk_sampler_options *options)
 {
 	seedwalk_sampler_options o;
 	int err = go_begins();
-	err = err ? err : sized(&o, sizeof o, offsetof(seedwalk_sampler_options, stack_bytes), options);
+	err = err ? err : sw_sized(&o, sizeof o, offsetof(seedwalk_sampler_options, stack_bytes), options);
 	if (err)
 		return err;
 	if (!o.info || o.stack_bytes > MOST_STACK_BYTES)
@@ -211,16 +190,6 @@ static int sample(const seedwalk_sampler_request *q, seedwalk_sampler_result *r)
 	return err;
 }
 
-static void give(seedwalk_sampler_result *to, seedwalk_sampler_result *from)
-{
-	if (!to)
-		return;
-	uint32_t size = to->size;
-	memset(to, 0, size);
-	memcpy(to, from, size < sizeof *from ? size : sizeof *from);
-	to->size = size;
-}
-
 /* Succeeds if the caller's thread may enter Go, and no other thread is sampling. */
 static int enter(void)
 {
@@ -241,17 +210,16 @@ static int sampled(const seedwalk_sampler_request *request, seedwalk_sampler_res
 {
 	seedwalk_sampler_request q;
 	seedwalk_sampler_result r = {.size = sizeof r};
-	int err = sized(&q, sizeof q, offsetof(seedwalk_sampler_request, thread), request);
+	int err = sw_sized(&q, sizeof q, offsetof(seedwalk_sampler_request, thread), request);
+	err = err ? err : sw_answerable(result, offsetof(seedwalk_sampler_result, suspensions));
 	if (err)
 		return err;
-	if (result && result->size < offsetof(seedwalk_sampler_result, suspensions))
-		return SEEDWALK_SHORT_STRUCT;
-	if ((q.flags & ~(uint32_t)(SEEDWALK_COPIES | SEEDWALK_SOURCES)) || (result && result->size > 4096))
+	if (q.flags & ~(uint32_t)(SEEDWALK_COPIES | SEEDWALK_SOURCES))
 		return SEEDWALK_UNKNOWN_FIELD;
 	if ((err = enter()))
 		return err;
 	err = sample(&q, &r);
-	give(result, &r);
+	sw_return(result, sizeof r, &r);
 	__atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);
 	return err;
 }

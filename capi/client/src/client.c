@@ -34,23 +34,6 @@ static int unlock(int answer)
 	return answer;
 }
 
-/* sized copies a caller's structure, which may be shorter or longer than ours. */
-static int sized(void *to, size_t size, size_t least, const void *from)
-{
-	uint32_t given;
-	memset(to, 0, size);
-	if (!from)
-		return SEEDWALK_BAD_ARGUMENT;
-	memcpy(&given, from, sizeof given);
-	if (given < least)
-		return SEEDWALK_SHORT_STRUCT;
-	for (size_t i = size; i < given; i++)
-		if (((const char *)from)[i])
-			return SEEDWALK_UNKNOWN_FIELD;
-	memcpy(to, from, given < size ? given : size);
-	return SEEDWALK_OK;
-}
-
 /* ---- the helper ---- */
 
 /* leave restores this process, whatever the helper does. */
@@ -125,7 +108,7 @@ static int start(void)
 EXPORT int seedwalk_client_configure(const seedwalk_client_options *options)
 {
 	seedwalk_client_options o;
-	int e = sized(&o, sizeof o, offsetof(seedwalk_client_options, millihertz), options);
+	int e = sw_sized(&o, sizeof o, offsetof(seedwalk_client_options, millihertz), options);
 	if (!e && o.flags & ~(uint32_t)(SEEDWALK_CLIENT_NO_CPU | SEEDWALK_CLIENT_NO_WALL))
 		e = SEEDWALK_UNKNOWN_FIELD;
 	if (!e && (o.millihertz > 1000000 || o.flags == (SEEDWALK_CLIENT_NO_CPU | SEEDWALK_CLIENT_NO_WALL)))
@@ -138,7 +121,7 @@ EXPORT int seedwalk_client_configure(const seedwalk_client_options *options)
 EXPORT int seedwalk_sampler_open(const seedwalk_sampler_options *options)
 {
 	seedwalk_sampler_options o;
-	int e = options ? sized(&o, sizeof o, offsetof(seedwalk_sampler_options, info), options) : SEEDWALK_OK;
+	int e = options ? sw_sized(&o, sizeof o, offsetof(seedwalk_sampler_options, info), options) : SEEDWALK_OK;
 	if (e)
 		return sw_told(e);
 	if (!lock())
@@ -250,19 +233,13 @@ static int entered(void)
 	return unlock(SEEDWALK_NOT_OPEN);
 }
 
-static void report(seedwalk_sampler_result *out, const seedwalk_sampler_result *r)
-{
-	uint32_t size = out ? out->size : 0;
-	if (size >= offsetof(seedwalk_sampler_result, stacks))
-		memcpy((char *)out + sizeof size, (const char *)r + sizeof size, (size < sizeof *r ? size : sizeof *r) - sizeof size);
-}
-
 EXPORT int seedwalk_sampler_sample(const seedwalk_sampler_request *request, seedwalk_sampler_result *result)
 {
 	seedwalk_sampler_request q;
 	seedwalk_sampler_result r;
 	memset(&r, 0, sizeof r);
-	int e = sized(&q, sizeof q, offsetof(seedwalk_sampler_request, thread), request);
+	int e = sw_sized(&q, sizeof q, offsetof(seedwalk_sampler_request, thread), request);
+	e = e ? e : sw_answerable(result, offsetof(seedwalk_sampler_result, suspensions));
 	if (!e && q.flags & ~(uint32_t)(SEEDWALK_COPIES | SEEDWALK_SOURCES))
 		e = SEEDWALK_UNKNOWN_FIELD;
 	e = e ? e : entered();
@@ -280,7 +257,7 @@ EXPORT int seedwalk_sampler_sample(const seedwalk_sampler_request *request, seed
 	}
 	r.threads = result ? sw_live_threads() : 0;
 	r.dropped = state == KEEPING ? sw_keep_missed() : sw_shared ? sw_shared->missed : 0;
-	report(result, &r);
+	sw_return(result, sizeof r, &r);
 	return sw_told(unlock(e));
 }
 

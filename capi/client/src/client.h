@@ -12,6 +12,11 @@
 void sw_problem(const char *what);
 int sw_told(int error);
 int sw_give(const char *text, char *out, int32_t room);
+/* Structures of the caller, which begin with their size (seedwalk.h). sw_sized copies one into ours, of known
+ * bytes. sw_answerable checks one for results, and sw_return fills it; both accept NULL. */
+int sw_sized(void *to, uint32_t known, uint32_t least, const void *from);
+int sw_answerable(const void *to, uint32_t least);
+void sw_return(void *to, uint32_t known, const void *from);
 
 /* system_linux.c, system_windows.c: this process. */
 uint32_t sw_process(void); /* the number of this process */

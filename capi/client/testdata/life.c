@@ -183,6 +183,27 @@ static int mapped(const char *path)
 	return n;
 }
 
+/* sizes passes structures of other sizes, by the rules of seedwalk.h. */
+static void sizes(const seedwalk_sampler_request *q)
+{
+	struct {
+		seedwalk_sampler_result known;
+		uint64_t later[2];
+	} newer;
+	memset(&newer, 0xff, sizeof newer);
+	newer.known.size = sizeof newer;
+	want("a newer result", seedwalk_sampler_sample(q, &newer.known), SEEDWALK_OK);
+	want("what the library does not know of it", newer.later[0] == 0 && newer.later[1] == 0, 1);
+	want("the size of it", newer.known.size == sizeof newer, 1);
+	newer.known.size = offsetof(seedwalk_sampler_result, suspensions) - 1;
+	want("a short result", seedwalk_sampler_sample(q, &newer.known), SEEDWALK_SHORT_STRUCT);
+	newer.known.size = 4097;
+	want("a result without a size", seedwalk_sampler_sample(q, &newer.known), SEEDWALK_UNKNOWN_FIELD);
+	static seedwalk_sampler_request unset; /* what follows it in memory must not matter */
+	unset.size = 0xcccccccc;
+	want("a request without a size", seedwalk_sampler_sample(&unset, 0), SEEDWALK_UNKNOWN_FIELD);
+}
+
 /* keep fills a file with two threads, and closes while others copy. It prints the number of copies, and of
  * dropped ones. */
 static void keep(const char *path)
@@ -222,6 +243,7 @@ static void keep(const char *path)
 	seedwalk_sampler_result r = {.size = sizeof r};
 	want("sample", seedwalk_sampler_sample(&q, &r), SEEDWALK_OK);
 	want("stacks", r.stacks, 0);
+	sizes(&q);
 	for (int i = 0; i < COPIERS; i++)
 		pthread_create(&copiers[i], 0, copying, &full);
 	while (__atomic_load_n(&full, __ATOMIC_RELAXED) < 100000)
