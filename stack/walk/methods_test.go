@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
@@ -245,4 +246,12 @@ func TestDropsMiddle(t *testing.T) {
 		must.True(t, gap == merge.GapLimit && len(got) == most && got[most-1].Kind == unwind.KindGap,
 			"all frames are kept: %v, %d frames", gap, len(got))
 	}
+}
+
+// A hostile stack can have all its frames in a function with the longest program of call frame instructions.
+// The walk then takes seconds, and not minutes.
+func TestWorkOfStack(t *testing.T) {
+	const most = 1 << 31
+	expect.True(t, uint64(maxFrames)*cfi.MaxInstructions <= most, "%d frames of %d instructions", maxFrames,
+		cfi.MaxInstructions)
 }
