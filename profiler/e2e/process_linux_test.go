@@ -184,9 +184,10 @@ func (p *process) signaled() bool {
 	return false
 }
 
-// truthDone fails the test unless the truth program ends as it does without us.
+// truthDone ends the truth program, and fails the test unless that is as it is without us.
 func (p *process) truthDone() {
 	p.t.Helper()
+	p.say("")
 	if p.wait(); p.err != nil || p.out.String() != "TRUTH DONE\n" {
 		p.t.Errorf("the program ended with %v and said %q", p.err, p.out.String())
 	}

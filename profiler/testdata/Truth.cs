@@ -7,7 +7,7 @@
 // managed code. Both are compiled against the runtime they run on, of which .NET
 // 10 exists as somebody's trimmed program only: so what the framework has cut
 // there, a parser and a console among it, is of truth.c.
-// Usage: Truth.exe SECONDS [more|hijack]
+// Usage: Truth.exe SECONDS [more|hijack]. A line on standard input ends it earlier.
 using System;
 using System.Collections.Generic;
 using System.Reflection.Emit;
@@ -37,6 +37,7 @@ static unsafe partial class T
     [DllImport("truth")] static extern int truth_sort(Shadow* s, int n);
     [DllImport("truth", SetLastError = true)] static extern int truth_text(Shadow* s, string text);
     [DllImport("truth")] static extern int truth_number(string text);
+    [DllImport("truth")] static extern void truth_rest(int seconds);
     [DllImport("truth")] static extern void truth_say(string text);
 
     static DateTime end;
@@ -92,6 +93,8 @@ static unsafe partial class T
         var pool = new List<Task>();
         for (int i = 0; i < 2 && !more; i++)
             pool.Add(System.Threading.Tasks.Task.Run(() => Run(100, s => Task(s), Usual)));
+        truth_rest(truth_number(args[0]));
+        end = DateTime.UtcNow;
         for (int i = 0; i < threads.Count; i++) threads[i].Join();
         for (int i = 0; i < pool.Count; i++) pool[i].Wait();
         truth_say("TRUTH DONE");

@@ -3,6 +3,7 @@
  *
  * Built without frame pointers: a chain of RBP does not find these frames. */
 #define _GNU_SOURCE
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
@@ -130,6 +131,22 @@ void truth_threads(void (*body)(int), int n)
 }
 
 int truth_number(const char *text) { return atoi(text); }
+
+/* truth_rest waits for some seconds, or until there is a line on standard input. */
+void truth_rest(int seconds)
+{
+	struct pollfd in = {0, POLLIN, 0};
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	for (time_t end = now.tv_sec + seconds; now.tv_sec < end; clock_gettime(CLOCK_MONOTONIC, &now)) {
+		char line[8];
+		if (poll(&in, 1, 1000 * (int)(end - now.tv_sec)) > 0) {
+			if (read(0, line, sizeof line) > 0)
+				return;
+			in.fd = -1; /* the input has ended, and poll only waits */
+		}
+	}
+}
 
 void truth_say(const char *text)
 {
