@@ -174,8 +174,8 @@ dumps: runtime build samples ## stacks of every kind of dump of every runtime, a
 	@$(GO) test -count=1 -v -timeout 60m -run 'TestStackOfDumps' ./profiler/e2e -all-dumps
 	@$(GO) test -count=1 -v -timeout 120m -run 'TestMutatedDumps' ./cmd/seedwalk/stack -mutated-dumps 5000
 
-healthy: runtime build samples ## hang judges 73 healthy programs five times each, and accuses none
-	@$(GO) test -count=1 -v -timeout 60m -run 'TestHangHealthy' ./profiler/e2e -healthy-every 1 -healthy-looks 5
+healthy: runtime build samples ## hang judges 73 healthy programs five times each, and accuses none; each kind of hang on both runtimes
+	@$(GO) test -count=1 -v -timeout 60m -run 'TestHang$$|TestHangHealthy' ./profiler/e2e -healthy-every 1 -healthy-looks 5
 
 truth: runtime build samples ## 60,000 stacks of programs that know their own, by the default way: scenario by scenario, and the sum
 	@$(GO) test -count=1 -v -timeout 120m -run 'TestProbeTruth' ./profiler/e2e -truth 10000

@@ -212,6 +212,9 @@ func TestBias(t *testing.T) {
 		t.Log("perf is missing or not permitted: there is no second judge")
 	}
 	for _, s := range settings(t) {
+		if permanent() && s.client() {
+			continue
+		}
 		t.Run(s.String(), func(t *testing.T) {
 			if s.scenario.name == "kernel" && os.Geteuid() != 0 {
 				t.Skip("SKIPPED-CHECK: only root may sample the kernel everywhere")
@@ -336,6 +339,16 @@ type setting struct {
 
 func (s setting) String() string {
 	return s.scenario.name + "/" + s.runtime + "/" + s.rate + "/" + s.load
+}
+
+// permanent reports whether the flags ask for the permanent suite.
+func permanent() bool { return *biasRuns == 1 && *biasRows != "all" }
+
+// client reports whether the permanent suite has a setting with the client library, and not with the tool:
+// each scenario is tried on one runtime with each of them. Both have the same engine.
+func (s setting) client() bool {
+	i := slices.IndexFunc(scenarios, func(c scenario) bool { return c.name == s.scenario.name })
+	return turn(i, s.runtime)
 }
 
 // settings are all that the flags ask for.

@@ -86,9 +86,7 @@ func noHelper(t *testing.T, pattern string) {
 func TestClient(t *testing.T) {
 	dir := tempdir.New(t)
 	for _, c := range []combination{
-		{"9.0.5", "smallest_sampler.cpp", "libseedwalk_client.a"},
-		{"10.0.9", "smallest_sampler.cpp", "libseedwalk_client.so"},
-		{"9.0.5", "client.c", "libseedwalk_client.so"}, {"10.0.9", "client.c", "libseedwalk_client.a"},
+		{needs.Net9, smallest, "libseedwalk_client.so"}, {needs.Net10, "client.c", "libseedwalk_client.a"},
 		{needs.Net9Musl, "client.c", "libseedwalk_client.a"},
 	} {
 		t.Run(c.name(), func(t *testing.T) {
@@ -132,8 +130,8 @@ func TestClientBias(t *testing.T) {
 	all := settings(t)
 	musl := all[len(all)-1]
 	musl.runtime = needs.Net9Musl
-	if !*samplerAll { // each scenario on one runtime; TestBias has the same engine's clock on both
-		all = slices.DeleteFunc(all, func(s setting) bool { return !clientRow(s) })
+	if !*samplerAll {
+		all = slices.DeleteFunc(all, func(s setting) bool { return !s.client() })
 	}
 	for _, s := range append(all, musl) {
 		t.Run(s.String(), func(t *testing.T) {
@@ -164,12 +162,6 @@ func TestClientBias(t *testing.T) {
 			}
 		})
 	}
-}
-
-// clientRow reports whether TestClientBias takes a setting without -sampler-all: the runtimes take turns.
-func clientRow(s setting) bool {
-	i := slices.IndexFunc(scenarios, func(c scenario) bool { return c.name == s.scenario.name })
-	return both[i%len(both)] == s.runtime
 }
 
 // cycles builds the profiler that opens and closes the client library.
@@ -255,7 +247,7 @@ func TestClientOrders(t *testing.T) {
 	}
 	const ours = "{11111111-2222-3333-4444-555555555555}"
 	const theirs = "{11111111-2222-3333-4444-555555555556}"
-	for _, c := range []order{
+	for i, c := range []order{
 		{"main", false, is(ours, library)},
 		{"main, another beside", false, append(is(ours, library), beside(second+"="+secondID+";")...)},
 		{"beside, another main", false, append(is(secondID, second), beside(library+"="+ours+";")...)},
@@ -265,16 +257,14 @@ func TestClientOrders(t *testing.T) {
 		{"main in a recording", true, is(ours, library)},
 		{"two clients", false, append(is(ours, library), beside(twin+"="+theirs+";")...)},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			eachRuntime(t, func(t *testing.T, runtime string) {
-				for i := range *clientRuns {
-					t.Run(fmt.Sprint(i), func(t *testing.T) {
-						t.Parallel()
-						c.run(t, runtime)
-					})
-				}
-			})
-		})
+		for run := range *clientRuns * len(both) {
+			if runtime := both[run%len(both)]; *clientRuns > 1 || turn(i, runtime) {
+				t.Run(fmt.Sprint(c.name, "/", runtime, "/", run), func(t *testing.T) {
+					t.Parallel()
+					c.run(t, runtime)
+				})
+			}
+		}
 	}
 }
 

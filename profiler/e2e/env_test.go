@@ -114,6 +114,9 @@ func eachRuntime(t *testing.T, test func(t *testing.T, runtime string)) {
 	}
 }
 
+// turn reports whether a case is tried on a runtime if the runtimes take turns.
+func turn(number int, runtime string) bool { return both[number%len(both)] == runtime }
+
 // compiled compiles a C# program of testdata.
 func compiled(t *testing.T, source string) (exe string) {
 	t.Helper()

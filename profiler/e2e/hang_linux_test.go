@@ -12,11 +12,11 @@ import (
 
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
-	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
 var (
-	healthyEvery = flag.Int("healthy-every", 4, "TestHangHealthyModes judges one of so many programs")
+	healthyEvery = flag.Int("healthy-every", 4,
+		"TestHangHealthyModes judges one of so many programs; 1: TestHang has each mode on both runtimes")
 	healthyLooks = flag.Int("healthy-looks", 1, "how often TestHangHealthyModes judges a program")
 )
 
@@ -103,9 +103,12 @@ func TestHang(t *testing.T) {
 		{"busy", "nothing", "CPU time"},
 	}
 	workers := fmt.Sprintf("%x", max(4, cpus.NumCPU())) // of the thread pool; the runtime reads hexadecimal
-	eachRuntime(t, func(t *testing.T, runtime string) {
-		for _, m := range modes {
-			t.Run(m.mode, func(t *testing.T) {
+	for i, m := range modes {
+		for _, runtime := range both {
+			if *healthyEvery > 1 && !turn(i, runtime) {
+				continue
+			}
+			t.Run(runtime+"/"+m.mode, func(t *testing.T) {
 				t.Parallel()
 				bounded := []string{"/usr/bin/env", "DOTNET_ThreadPool_ForceMinWorkerThreads=" + workers,
 					"DOTNET_ThreadPool_ForceMaxWorkerThreads=" + workers}
@@ -119,12 +122,12 @@ func TestHang(t *testing.T) {
 					core := hangOf(t, "--core", coreOf(t, p.id, "gcore"))
 					expect.Equal(t, core.kind(), m.kind, "a core: %v", core.Verdicts)
 				}
-				if runtime == needs.Net9 && m.mode == "mutex" {
+				if m.mode == "mutex" {
 					hangOfCore(t, p)
 				}
 			})
 		}
-	})
+	}
 }
 
 // Locks of the core library have owners too, and a circle may have locks of several kinds.

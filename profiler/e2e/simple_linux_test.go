@@ -132,7 +132,7 @@ func TestManyThreads(t *testing.T) {
 	if p.out.String() != "ready\n" {
 		t.Skipf("SKIPPED-CHECK: the program cannot start %d threads here", threads)
 	}
-	r := record(t, "--duration 10s --pid "+p.id)
+	r := record(t, "--duration 6s --pid "+p.id)
 	r.ok(t)
 	s := r.Figures
 	without := int(s.Counters["probe_unsampled"])
@@ -146,13 +146,16 @@ func TestManyThreads(t *testing.T) {
 // its cause. The sum is the clock of the process. Each method has its share, even if a thread ends before it
 // has its own event.
 func TestShortThreads(t *testing.T) {
-	for _, c := range []struct {
+	for i, c := range []struct {
 		name  string
 		least float64 // of the methods' time, in the profile
 	}{
 		{"kids-50", shortLeast}, {"kids-3", 0},
 	} {
 		for _, runtime := range both {
+			if permanent() && !turn(i, runtime) {
+				continue
+			}
 			t.Run(c.name+"/"+runtime, func(t *testing.T) {
 				s := setting{scenario{c.name, true, true, 1}, runtime, "1000", "idle"}
 				m := s.record(t, "auto", false)
