@@ -195,7 +195,7 @@ func TestClientCycles(t *testing.T) {
 		out := filepath.Join(dir, runtime)
 		env := profiled(profiler, "SEEDWALK_ENGINE="+tool(t), "CLIENT_LIBRARY="+library, "CYCLES_OUT="+out,
 			fmt.Sprintf("CYCLES=%d", *attachments), fmt.Sprint("CYCLES_WAIT=", clientWait.Milliseconds()))
-		p := startIn(t, env, append(on(t, runtime, "Truth"), fmt.Sprint(15+*attachments*6))...)
+		p := startIn(t, env, on(t, runtime, "Truth", endless)...)
 		until(t, "the cycles have ended", func() bool { b, _ := os.ReadFile(out); return len(b) > 0 })
 		p.truthDone()
 		expect.Equal(t, p.errs.String(), "", "the program's errors")
@@ -213,7 +213,7 @@ func TestClientAttach(t *testing.T) {
 		out := filepath.Join(dir, runtime)
 		env := []string{"SEEDWALK_ENGINE=" + tool(t), "CLIENT_LIBRARY=" + profiler,
 			"CYCLES_OUT=" + out, "CYCLES=1"}
-		p := startIn(t, env, append(on(t, runtime, "Truth"), fmt.Sprint(15+*attachments*6))...)
+		p := startIn(t, env, on(t, runtime, "Truth", endless)...)
 		time.Sleep(*clientWait)
 		for range *attachments {
 			until(t, "the profiler is attached", func() bool {

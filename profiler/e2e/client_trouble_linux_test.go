@@ -61,7 +61,7 @@ func TestClientHelperLost(t *testing.T) {
 	dir := tempdir.New(t)
 	out, library := filepath.Join(dir, "out"),
 		vendor(t, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")
-	p := startIn(t, clientEnv(t, library, out), app(t, "Truth", "40")...)
+	p := startIn(t, clientEnv(t, library, out), app(t, "Truth", endless)...)
 	pattern := "seedwalk engine --pid " + p.id + " "
 	// sampled waits until the helper number n has sent samples.
 	sampled := func(n int) {

@@ -200,7 +200,7 @@ var killsAnywhere = flag.Int("killsanywhere", 4,
 // The tool is killed at any moment: while it attaches, samples, detaches, or has a thread of the program
 // stopped. No thread stays stopped or traced, and the program works to its end as without us.
 func TestKilledAnywhere(t *testing.T) {
-	p := attached(t, app(t, "Truth", fmt.Sprint(12+2**killsAnywhere))...)
+	p := attached(t, app(t, "Truth", endless)...)
 	pid, file := p.pid, filepath.Join(tempdir.New(t), "out.json")
 	before := settled(t, pid)
 	ended := map[string]int{}

@@ -184,6 +184,9 @@ func (p *process) signaled() bool {
 	return false
 }
 
+// endless is how many seconds the truth program runs for a test that ends it.
+const endless = "600"
+
 // truthDone ends the truth program, and fails the test unless that is as it is without us.
 func (p *process) truthDone() {
 	p.t.Helper()

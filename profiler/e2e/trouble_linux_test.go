@@ -124,7 +124,7 @@ func TestRefusedCalls(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			p := attached(t, append(forbidding(t, c.target...), app(t, "Truth", "9")...)...)
+			p := attached(t, append(forbidding(t, c.target...), app(t, "Truth", endless)...)...)
 			args := slices.Concat(forbidding(t, c.tool...), []string{tool(t)}, strings.Fields(c.command))
 			if c.command != "stack" {
 				args = append(args, "--duration", "1s", "--output",
@@ -162,7 +162,7 @@ func TestDoctorClock(t *testing.T) {
 // stacks agree with the threads' own records. The program ends as without us.
 func TestRecordOutside(t *testing.T) {
 	t.Setenv("DOTNET_EnableDiagnostics", "0")
-	p := attached(t, app(t, "Truth", "20")...)
+	p := attached(t, app(t, "Truth", endless)...)
 	refused := seedwalk(t, "record", "--pid", p.id, "--duration", "1s", "--output",
 		filepath.Join(t.TempDir(), "o.folded"))
 	refused.ends(t, 125, refused.stderr, "--outside")
@@ -215,7 +215,7 @@ func TestTimeNamespace(t *testing.T) {
 	if exec.Command(by[0], append(by[1:], "true")...).Run() != nil {
 		t.Skip("SKIPPED-CHECK: no time namespaces here (they need root)")
 	}
-	p := attached(t, append(by, app(t, "Truth", "12")...)...)
+	p := attached(t, append(by, app(t, "Truth", endless)...)...)
 	r := recordRaw(t, "--duration 4s --pid "+p.id)
 	t.Log("\n" + r.stderr)
 	must.Equal(t, r.code, 0, "exit code")
@@ -255,7 +255,7 @@ func TestProbeReads(t *testing.T) {
 		{"net10", "sys_ptrace,perfmon,sys_admin", needs.Net10, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			by, argv := refusing(t, c.lacks), on(t, c.runtime, "Truth", "12")
+			by, argv := refusing(t, c.lacks), on(t, c.runtime, "Truth", endless)
 			if c.filtered {
 				argv = append(forbidding(t, unix.SYS_PROCESS_VM_READV), argv...)
 			}
