@@ -142,7 +142,7 @@ func TestStretches(t *testing.T) {
 // Threads that wait very often have CPU timers. Their stacks are complete.
 func TestTimersOfWaiting(t *testing.T) {
 	for _, clock := range []string{clockPerf, clockRandom} {
-		p := record(t, "--rate 200 --clock "+clock, app(t, "Cost", "server", "200000")...)
+		p := record(t, "--rate 200 --clock "+clock, app(t, "Cost", "server", "100000")...)
 		p.whole(t, 200, 990)
 		expect.True(t, p.Counters["clock_timers"] == 1,
 			"%s clock: no thread was sampled by a CPU timer: %v", clock, p.Counters)

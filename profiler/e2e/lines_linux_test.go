@@ -22,7 +22,7 @@ import (
 )
 
 // How long the program of Lines.cs runs, milliseconds.
-const running = "4000"
+const running = "2000"
 
 // linesWritten are the lines of Lines.cs's program where its methods can be seen: for callers, the call; for
 // the one that sleeps, its loop or its print.
