@@ -151,7 +151,7 @@ bench-cost: runtime build samples ## what sampling costs programs, both ways at 
 # Before a release, and after a change of the walkers, the probe, or a sampler.
 long: runtime build samples windows ## the tests of real programs with the sizes for a release (an hour; LONG=flags)
 	@$(GO) test -count=1 -timeout 180m ./profiler/e2e -soak 15s -torture 15s -churn 15s -arm64 400 -windows-judged 2000 \
-		-windows-outside 200 -sampler-windows 500 -sampler 3000 -truth 2500 -copies 5000 -now 1000 -attachments 4 -tasks-each 300 -six $(LONG)
+		-windows-outside 200 -sampler-windows 500 -sampler 3000 -truth 2500 -copies 5000 -now 1000 -attachments 4 -tasks-each 300 -six -client-runs 2 $(LONG)
 	@$(GO) test -count=1 -timeout 30m -run TestInCLR ./capi -clr-runs 3
 
 worlds: ## 10,000 of the simulator's worlds, by the engine and through the C library; 100,012 with bad contexts on each architecture (an hour)
