@@ -1,6 +1,8 @@
 package outside
 
 import (
+	"time"
+
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
@@ -43,7 +45,18 @@ func (e *Engine) readStartup() {
 		e.accountStarted(tid)
 	}
 	if e.births.IsOpen() && e.Table.Listing > 1 {
+		e.adoptStarted()
 		e.endStartup()
+	}
+}
+
+// adoptStarted adds the living threads of the startup rings that are newer than the last listing. The next
+// listing would add them too, and their time since their start would be accounted for twice.
+func (e *Engine) adoptStarted() {
+	for _, tid := range e.startup.Rings.Threads() {
+		if _, err := e.Kernel.Read(tid, "schedstat"); err == nil && tid != e.file.Helper() {
+			e.Table.Add(tid, e.Nano(time.Now()))
+		}
 	}
 }
 

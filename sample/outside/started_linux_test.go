@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/cpuring"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
 	"github.com/seedwalk/seedwalk/sample/startup"
@@ -49,6 +50,40 @@ func TestStartupEndsAtEvent(t *testing.T) {
 		}
 	})
 	expect.True(t, before >= 5 && after == 0, "%d samples before the event, %d after", before, after)
+}
+
+// A living thread that is newer than the last listing keeps its time for the engine, which accounts for it at
+// the thread's end. The time of a thread that has ended is sent.
+func TestStartedOnce(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	this := uint32(unix.Gettid())
+	for _, lives := range []bool{true, false} {
+		e, _, _, dir := asking(t)
+		rings, err := cpuring.New(cpuring.Config{PID: os.Getpid(), Kernel: true, Period: startup.Period,
+			Stack: cpuring.StackCopy})
+		if errors.Is(err, perfevent.ErrRefused) {
+			t.Skipf("SKIPPED-CHECK: %v", err)
+		}
+		must.Do(t, err)
+		must.Do(t, rings.AddBoth(this))
+		e.startup = &startup.Sampler{Rings: rings}
+		burn(t, 20*time.Millisecond)
+		if lives {
+			describe(t, dir, this, map[string]string{"schedstat": "30000000 0 1\n"})
+		}
+		e.adoptStarted()
+		e.endStartup()
+		if k := e.Tasks[this]; lives {
+			must.True(t, k != nil, "it is not adopted")
+			k.Last, _ = e.Kernel.Counters(k)
+			e.account(k, false)
+		}
+		e.Stream.Out.Usage(&wire.Usage{TID: uint64(this), CPUNanos: 1}) // the end
+		u := sentUsage(t, e, uint64(this))
+		expect.True(t, lives == (u.CPUNanos == 30e6) && u.CPUNanos >= 15e6, "lives: %v, %d ns", lives,
+			u.CPUNanos)
+	}
 }
 
 // burn uses CPU time of this thread.
