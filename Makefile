@@ -140,7 +140,7 @@ soak: runtime build samples windows ## a minute of each stress test
 	@$(GO) test -count=1 -v -timeout 30m -run 'TestSoak|TestWindowsTorture$$|TestWindowsChurn' ./profiler/e2e -soak 60s -torture 60s -churn 60s
 
 soak-examples: runtime build samples windows ## a minute of each sample profiler on each runtime, judged stack by stack; all shares of the client library
-	@$(GO) test -count=1 -v -timeout 90m -run 'Test((Windows)?Sampler(EndedThreads)?|ClientBias)$$' ./profiler/e2e -sampler-seconds 60 -sampler-all -sampler-windows 3000
+	@$(GO) test -count=1 -v -timeout 90m -run 'Test((Windows)?Sampler(EndedThreads)?|Client(Bias)?)$$' ./profiler/e2e -sampler-seconds 60 -sampler-all -sampler-windows 3000
 
 bench-copies: runtime build samples ## how many stacks a second a program can copy in callbacks (needs a quiet machine)
 	@$(GO) test -count=1 -v -run 'TestCopyRate' ./profiler/e2e -copy-rate 120000 -copy-seconds 20

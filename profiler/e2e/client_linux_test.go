@@ -85,10 +85,15 @@ func noHelper(t *testing.T, pattern string) {
 // the program works as without it.
 func TestClient(t *testing.T) {
 	dir := tempdir.New(t)
-	for _, c := range []combination{
+	all := []combination{
 		{needs.Net9, smallest, "libseedwalk_client.so"}, {needs.Net10, "client.c", "libseedwalk_client.a"},
 		{needs.Net9Musl, "client.c", "libseedwalk_client.a"},
-	} {
+	}
+	if *samplerAll {
+		all = append(all, combination{needs.Net10, smallest, "libseedwalk_client.a"},
+			combination{needs.Net9, "client.c", "libseedwalk_client.so"})
+	}
+	for _, c := range all {
 		t.Run(c.name(), func(t *testing.T) {
 			t.Setenv("SEEDWALK_ENGINE", tool(t))
 			library := vendor(t, filepath.Join("capi", "examples", c.example), c.kind)
