@@ -20,8 +20,7 @@ const (
 // HitCost measures how many nanoseconds a thread needs for a hit with a copy of its stack: the calling thread
 // reads the clock for some milliseconds while it is sampled, and the pauses are the hits. In a virtual
 // machine, a hit takes 5 to 60 us. Most of it is for the processor's timer, so the size of the stack hardly
-// matters.
-// HitCost returns 0 if there were too few hits. Its hits are not passed on by Read.
+// matters. HitCost returns 0 if there were too few hits. Its hits are not passed on by Read.
 func (s *Sampler) HitCost() uint64 {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -268,11 +268,11 @@ func (s *Stretches) Count(all, counted uint64) {
 // factor returns how many periods of user code a sample represents: more than 1 if stretches came later than
 // planned, and less than 1 because the samples show the time of the hits as the program's own.
 func (s *Stretches) factor(period int64) float64 {
-	if s.ends < enoughEnds || s.covered == 0 {
-		return 1
-	}
 	own := 1 - s.hitCost*s.hits/max(s.goodHits, 1)*float64(s.lastParts)/float64(period)
-	return max(1./mostFactor, min(s.wall/s.covered*own, mostFactor))
+	if s.ends >= enoughEnds && s.covered > 0 {
+		own *= s.wall / s.covered
+	}
+	return max(1./mostFactor, min(own, mostFactor))
 }
 
 // Weigh returns the CPU time that a sample in a stretch represents. Work of user code is assumed to

@@ -120,6 +120,19 @@ func TestFit(t *testing.T) {
 	}
 }
 
+// The hits' own time is taken off from the first stretch whose hits were counted.
+func TestHitsOwnTime(t *testing.T) {
+	const ms = 1_000_000
+	s := PlanStretches(10*ms, false)
+	s.Parts = 50
+	must.True(t, s.Fit(50_000, 10*ms), "hits of 50 us")
+	s.Start(time.Now(), 1, 0)
+	s.Begin(time.Now(), 0, 1)
+	s.Count(20, 10)
+	s.End(time.Now(), 0)
+	expect.Equal(t, s.Weigh(&Task{}, 10*ms, false), 5*ms, "ns of a period of 10 ms, half of which are hits")
+}
+
 // Each event of a stretch is open for as long as the others.
 func TestArmed(t *testing.T) {
 	s := Stretches{Parts: 4, Shortest: 5 * time.Millisecond}
