@@ -226,11 +226,12 @@ func (e *Engine) useStretches(now time.Time) {
 		}
 	}
 	k.OpenRings(e.PID, e.Period)
-	if !k.MayCopy(n) || !s.Fit(k.Rings.HitCost(), e.Period) {
+	if !k.MayCopy(n) {
 		k.Close()
 		s.Refused = now
 		return
 	}
+	s.Fit(k.Rings.HitCost(), e.Period)
 	e.endWatch(now)
 	s.Start(now, e.chooseStretched()*k.Rings.FDs(), rand.Float64())
 }
@@ -323,7 +324,9 @@ func (e *Engine) leaveStretch(t *threads.Task) {
 		return
 	}
 	c, ok := e.Kernel.Counters(t)
-	t.Leave(c, ok)
+	if in, before, whole := t.Leave(c, ok); whole {
+		e.stretches.Left(time.Now(), in, before)
+	}
 	e.inStretches.Remove(t)
 	t.Copied = false
 }

@@ -36,6 +36,8 @@ type Stretches struct {
 	hitCost    float64   // nanoseconds that a thread needs for a hit
 	hits       float64   // of recent stretches
 	goodHits   float64   // of them, those that count
+	began      time.Time // when the last stretch began
+	in, all    turns     // of recent stretches, and of them with the time before each
 }
 
 const (
@@ -157,21 +159,47 @@ func (s *Stretches) Start(now time.Time, events int, draw float64) {
 func (s *Stretches) Begin(now time.Time, clock uint64, events int) {
 	s.measure(events)
 	s.lastParts = s.Parts
-	s.Open, s.Next = true, now.Add(s.Length)
+	s.Open, s.began, s.Next = true, now, now.Add(s.Length)
 	s.until = clock + uint64(s.Length)
 }
+
+// turns is how often threads got a processor, in the sum of their nanoseconds.
+type turns struct{ count, time float64 }
+
+func (t *turns) rate() float64 { return t.count / max(t.time, 1) }
 
 // Armed records how long it took, in nanoseconds, to open the events of all threads after Begin. On average,
 // a thread's stretch begins after half of that.
 func (s *Stretches) Armed(took uint64) {
 	s.until += took / 2
 	s.Next = s.Next.Add(time.Duration(took / 2))
+	s.began = s.began.Add(time.Duration(took / 2))
+}
+
+// Left adds what one thread has used in the stretch that ends now, and in the time before it.
+func (s *Stretches) Left(now time.Time, in, before Counters) {
+	s.in.count += float64(in.Turns)
+	s.in.time += float64(now.Sub(s.began))
+	s.all.count += float64(in.Turns + before.Turns)
+	s.all.time += float64(now.Sub(s.ended))
+}
+
+// slowdown returns how much more often the threads got a processor than in stretches. The hits make work in
+// a stretch longer. So a program does less there if it starts new work only after the last is done.
+func (s *Stretches) slowdown() float64 {
+	if s.in.count < enoughTurns {
+		return 1
+	}
+	return max(1./mostFactor, min(s.all.rate()/s.in.rate(), mostFactor))
 }
 
 // End ends a stretch. If the next one begins during this one, it begins now.
 func (s *Stretches) End(now time.Time, draw float64) {
 	s.wall = s.wall*recent + float64(now.Sub(s.ended))
 	s.covered = s.covered*recent + float64(s.Length)*float64(s.lastParts)
+	for _, v := range []*float64{&s.in.count, &s.in.time, &s.all.count, &s.all.time} {
+		*v *= recent
+	}
 	s.ended = now
 	s.ends++
 	if s.cell = s.cell.Add(s.cellLength); now.Sub(s.cell) > s.cellLength {
@@ -206,15 +234,16 @@ type stretchUse struct {
 }
 
 const (
-	recent     = 0.99 // each stretch lowers the weight of earlier ones by this factor
-	enoughEnds = 8    // stretches, to tell how much of the time they represent
-	enoughHits = 32   // samples of a thread, to tell how much of its time in the kernel has none
-	mostFactor = 4    // how many periods a sample represents, at most
+	recent      = 0.99 // each stretch lowers the weight of earlier ones by this factor
+	enoughEnds  = 8    // stretches, to tell how much of the time they represent
+	enoughTurns = 100  // of all threads in stretches, to tell how much work they do there
+	enoughHits  = 32   // samples of a thread, to tell how much of its time in the kernel has none
+	mostFactor  = 4    // how many periods a sample represents, at most
 	// unknownHitCost is used if the cost of a hit cannot be measured.
 	unknownHitCost = 8e3
 	// hitsPerPeriod bounds the period in a stretch: it is as long as that many hits. A hit that counts has up
 	// to three copies (see cpuring), and the program needs time, too.
-	hitsPerPeriod = 4
+	hitsPerPeriod = 8
 )
 
 // Enter records what a thread has used when a stretch begins for it.
@@ -230,14 +259,17 @@ func (t *Task) Enter(c Counters) {
 // Unstretch ends the stretches of a thread. What it uses until the next one belongs to no cell.
 func (t *Task) Unstretch() { t.Stretched, t.use.left = false, false }
 
-// Leave records what a thread has used when a stretch ends for it. ok is false if that is not known.
-func (t *Task) Leave(c Counters, ok bool) {
+// Leave records what a thread has used when a stretch ends for it. ok is false if that is not known. Leave
+// returns what the thread used in the stretch and before it, if both are known.
+func (t *Task) Leave(c Counters, ok bool) (in, before Counters, whole bool) {
 	k := &t.use
 	if ok = ok && k.entered; ok && k.whole {
+		in, before, whole = c.since(k.from), k.before, true
 		k.total += float64(c.since(k.from).Cpu + k.before.Cpu)
 		k.user, k.kernel = k.user+k.userNow, k.kernel+k.kernelNow
 	}
 	k.till, k.left, k.entered, k.userNow, k.kernelNow = c, ok, false, 0, 0
+	return in, before, whole
 }
 
 // Late reports whether a record is later than the end of the last stretch should have been. Such samples do
@@ -246,17 +278,15 @@ func (t *Task) Leave(c Counters, ok bool) {
 func (s *Stretches) Late(clock uint64) bool { return clock > s.until }
 
 // Fit sets how many nanoseconds a thread needs for a hit; 0 means that it is not known. The hits of a stretch
-// leave time for the program, so stretches with expensive hits are a larger part of their cells. Fit returns
-// false if they would be nearly all of them.
-func (s *Stretches) Fit(hitCost uint64, period int64) bool {
+// leave time for the program, so stretches with expensive hits are a larger part of their cells.
+func (s *Stretches) Fit(hitCost uint64, period int64) {
 	s.hitCost = float64(hitCost)
 	if hitCost == 0 {
 		s.hitCost = unknownHitCost
 	}
-	most := int(float64(period) / (hitsPerPeriod * s.hitCost))
+	most := max(int(float64(period)/(hitsPerPeriod*s.hitCost)), leastParts)
 	s.LeastParts, s.MostParts = min(s.LeastParts, most), min(s.MostParts, most)
 	s.Parts = max(s.LeastParts, min(s.Parts, s.MostParts), 1)
-	return most >= leastParts
 }
 
 // Count adds the hits of a stretch, and those of them that count.
@@ -266,19 +296,21 @@ func (s *Stretches) Count(all, counted uint64) {
 }
 
 // factor returns how many periods of user code a sample represents: more than 1 if stretches came later than
-// planned, and less than 1 because the samples show the time of the hits as the program's own.
+// planned or held less work, and less than 1 because the samples show the time of the hits as the program's
+// own.
 func (s *Stretches) factor(period int64) float64 {
 	own := 1 - s.hitCost*s.hits/max(s.goodHits, 1)*float64(s.lastParts)/float64(period)
+	own = max(own, 1./mostFactor) * s.slowdown()
 	if s.ends >= enoughEnds && s.covered > 0 {
 		own *= s.wall / s.covered
 	}
 	return max(1./mostFactor, min(own, mostFactor))
 }
 
-// Weigh returns the CPU time that a sample in a stretch represents. Work of user code is assumed to
-// come from outside, so a thread does as much of it in a stretch as at other times. At each switch, the
-// kernel stops and restarts the events, so the thread is in the kernel for longer in a stretch. The samples
-// of that time together represent what those of user code leave of the thread's CPU time.
+// Weigh returns the CPU time that a sample in a stretch represents. A thread is assumed to do as much work in
+// user code between two switches in a stretch as at other times. At each switch, the kernel stops and
+// restarts the events, so the thread is in the kernel for longer in a stretch. The samples of that time
+// together represent what those of user code leave of the thread's CPU time.
 func (s *Stretches) Weigh(t *Task, period int64, kernel bool) uint64 {
 	k := &t.use
 	if !kernel {

@@ -105,18 +105,14 @@ func TestFit(t *testing.T) {
 		period      int64
 		cost        uint64
 		parts, want int // before and after
-		fits        bool
 	}{
-		{ms, 5_000, 20, 20, true}, {ms, 50_000, 20, 5, true}, {ms, 50_000, 4, 4, true},
-		{ms, 100_000, 20, 2, true}, {10 * ms, 50_000, 50, 50, true}, {10 * ms, 0, 50, 50, true},
-		{ms / 5, 5_000, 4, 4, true},
-		{ms / 5, 50_000, 4, 1, false},
+		{ms, 5_000, 20, 20}, {ms, 50_000, 20, 2}, {ms, 50_000, 4, 2}, {ms, 100_000, 20, 2},
+		{10 * ms, 50_000, 50, 25}, {10 * ms, 0, 50, 50}, {ms / 5, 5_000, 4, 4}, {ms / 5, 50_000, 4, 2},
 	} {
 		s := PlanStretches(c.period, false)
 		s.Parts = c.parts
-		fits := s.Fit(c.cost, c.period)
-		expect.True(t, fits == c.fits && s.Parts == c.want, "a period of %d us, hits of %d ns: %d parts, %v",
-			c.period/1000, c.cost, s.Parts, fits)
+		s.Fit(c.cost, c.period)
+		expect.Equal(t, s.Parts, c.want, "parts", c.period, c.cost)
 	}
 }
 
@@ -125,12 +121,12 @@ func TestHitsOwnTime(t *testing.T) {
 	const ms = 1_000_000
 	s := PlanStretches(10*ms, false)
 	s.Parts = 50
-	must.True(t, s.Fit(50_000, 10*ms), "hits of 50 us")
+	s.Fit(25_000, 10*ms)
 	s.Start(time.Now(), 1, 0)
 	s.Begin(time.Now(), 0, 1)
 	s.Count(20, 10)
 	s.End(time.Now(), 0)
-	expect.Equal(t, s.Weigh(&Task{}, 10*ms, false), 5*ms, "ns of a period of 10 ms, half of which are hits")
+	expect.Equal(t, s.Weigh(&Task{}, 10*ms, false), 7.5*ms, "ns of a period of 10 ms, a quarter is hits")
 }
 
 // Each event of a stretch is open for as long as the others.
@@ -154,8 +150,10 @@ func TestStretchesSlow(t *testing.T) {
 		kernel, inside float64 // the same in the kernel, outside of stretches and inside
 		sampled        float64 // share of the kernel time in a stretch that has samples
 		late           time.Duration
+		done           float64 // how much of the work is done in a stretch, compared to other times
 	}
-	spinning, computing := phase{0.3, 0.1, 0.3, 0.6, 0}, phase{0.8, 0, 0, 1, 3 * time.Millisecond}
+	spinning, computing := phase{0.3, 0.1, 0.3, 0.6, 0, 1}, phase{0.8, 0, 0, 1, 3 * time.Millisecond, 1}
+	loop := phase{0.3, 0.1, 0.3, 0.6, 0, 0.7}
 	for _, c := range []struct {
 		name   string
 		phases []phase // two seconds each
@@ -166,6 +164,7 @@ func TestStretchesSlow(t *testing.T) {
 		{"switches", []phase{spinning}, true, 4000, 0.04},
 		{"switches for a short time", []phase{spinning}, true, 160, 0.1},
 		{"computes", []phase{computing}, true, 4000, 0.04},
+		{"waits until its work is done before it begins more", []phase{loop}, true, 4000, 0.04},
 		{"both", []phase{spinning, computing}, true, 4000, 0.06},
 		{"the kernel permits no samples of itself", []phase{spinning}, false, 4000, 0.04},
 		{"for a short time", []phase{spinning}, false, 160, 0.1},
@@ -175,24 +174,26 @@ func TestStretchesSlow(t *testing.T) {
 		const copies = 1 - hitCost*perCounted*parts/float64(period)
 		s, k := Stretches{Parts: parts, MostParts: parts, Shortest: length}, &Task{}
 		r := rand.New(rand.NewPCG(1, 2))
-		expect.True(t, s.Fit(hitCost, period) && s.Parts == parts, "%d parts", s.Parts)
+		s.Fit(hitCost, period)
+		s.Parts = parts
 		now, used := time.Now(), Counters{}
 		user, kernel := make([]float64, len(c.phases)), make([]float64, len(c.phases))
 		truth := make([]float64, len(c.phases))
-		pass := func(d time.Duration, busy float64) {
+		pass := func(d time.Duration, busy, done float64) {
 			now = now.Add(d)
 			used.Cpu += uint64(busy * float64(d))
+			used.Turns += uint64(done * float64(d) / 1e4)
 		}
 		s.Start(now, 0, 0)
 		for i := range c.cells {
 			n := i / 40 % len(c.phases)
 			p := c.phases[n]
-			truth[n] += p.user * float64(parts*length)
-			pass(max(s.Next.Sub(now), 0), p.user+p.kernel)
+			truth[n] += p.user * float64(length) * (parts - 1 + p.done)
+			pass(max(s.Next.Sub(now), 0), p.user+p.kernel, 1)
 			s.Begin(now, uint64(now.UnixNano()), 0)
 			k.Enter(used)
-			begin, from, own := now, used.Cpu, p.user/copies
-			pass(length+p.late, min(own+p.inside, 1))
+			begin, from, own := now, used.Cpu, p.done*p.user/copies
+			pass(length+p.late, min(own+p.inside, 1), p.done)
 			cpu := float64(used.Cpu - from)
 			for x := r.Float64() * float64(period) / parts; x < cpu; x += float64(period) / parts {
 				if s.Late(uint64(begin.UnixNano()) + uint64(x/cpu*float64(now.Sub(begin)))) {
@@ -205,7 +206,9 @@ func TestStretchesSlow(t *testing.T) {
 					kernel[n] += float64(s.Weigh(k, period, true))
 				}
 			}
-			k.Leave(used, true)
+			if in, before, whole := k.Leave(used, true); whole {
+				s.Left(now, in, before)
+			}
 			s.Count(perCounted*10, 10)
 			s.End(now, r.Float64())
 		}
