@@ -24,7 +24,8 @@ func (f *File) Relatives(yield func(addr, value uint64) bool) {
 	runtime.KeepAlive(f) // both read its bytes
 }
 
-// dynamicTable returns the bytes of a table at an address of PT_DYNAMIC, as far as they are in the image.
+// dynamicTable returns the bytes of a table whose address and size are entries of PT_DYNAMIC. It returns less
+// than size if the table's segment ends earlier.
 func (f *File) dynamicTable(addr, size uint64) []byte {
 	b, _ := f.from(f.unrelocate(addr))
 	return b[:min(size, uint64(len(b)))]

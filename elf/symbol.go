@@ -125,36 +125,22 @@ func (f *File) dynamicSymbols() (table, names []byte) {
 type dynamic struct{ hash, gnuHash, strtab, symtab, strsz, rela, relasz, relr, relrsz uint64 }
 
 func (f *File) dynamic() (d dynamic) {
+	wanted := map[uint64]*uint64{dtHash: &d.hash, dtGNUHash: &d.gnuHash, dtStrtab: &d.strtab,
+		dtSymtab: &d.symtab, dtStrsz: &d.strsz, dtRela: &d.rela, dtRelasz: &d.relasz, dtRelr: &d.relr,
+		dtRelrsz: &d.relrsz}
 	for i := range f.programs {
 		p := &f.programs[i]
 		if p.typ != ptDynamic {
 			continue
 		}
 		b, _ := f.programBytes(p)
-		r := buf.At(b, 0)
-		for r.Len() >= 16 {
+		for r := buf.At(b, 0); r.Len() >= 16; {
 			tag, v := r.U64(), r.U64()
-			switch tag {
-			case 0:
+			if tag == 0 {
 				return d
-			case dtHash:
-				d.hash = v
-			case dtGNUHash:
-				d.gnuHash = v
-			case dtStrtab:
-				d.strtab = v
-			case dtSymtab:
-				d.symtab = v
-			case dtStrsz:
-				d.strsz = v
-			case dtRela:
-				d.rela = v
-			case dtRelasz:
-				d.relasz = v
-			case dtRelr:
-				d.relr = v
-			case dtRelrsz:
-				d.relrsz = v
+			}
+			if to := wanted[tag]; to != nil {
+				*to = v
 			}
 		}
 	}

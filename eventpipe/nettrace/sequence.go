@@ -97,7 +97,7 @@ func (r *Reader) pointV4() {
 	for i := uint32(0); i < n && b.OK(); i++ {
 		thread, seq := b.U64(), b.U32()
 		if b.OK() {
-			r.reached(thread, Lost{Thread: thread}, seq)
+			r.reached(thread, threadIDs{thread: thread}, seq)
 		}
 	}
 	r.endPoint(&b)
@@ -111,10 +111,10 @@ func (r *Reader) beginPoint(timestamp uint64, removed bool) {
 }
 
 // reached records the lost events of a thread. key identifies the counter.
-func (r *Reader) reached(key uint64, of Lost, seq uint32) {
-	if of.Count = r.threads.reach(key, seq); of.Count > 0 {
-		r.counts.Lost += int64(of.Count)
-		r.point.Lost = append(r.point.Lost, of)
+func (r *Reader) reached(key uint64, of threadIDs, seq uint32) {
+	if lost := r.threads.reach(key, seq); lost > 0 {
+		r.counts.Lost += int64(lost)
+		r.point.Lost = append(r.point.Lost, Lost{of.process, of.thread, lost})
 	}
 }
 

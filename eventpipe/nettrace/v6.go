@@ -310,7 +310,7 @@ func (r *Reader) nameThreads(e *Event, at int64) {
 		e.Thread = t.thread
 	}
 	by := r.threadOf(e.CaptureThread)
-	e.Process, e.CaptureThread = by.Process, by.Thread
+	e.Process, e.CaptureThread = by.process, by.thread
 }
 
 // counter returns the key of the counter for an index.
@@ -322,12 +322,12 @@ func (r *Reader) counter(index uint64) uint64 {
 }
 
 // threadOf returns the ids of a thread. A thread without a system id keeps its index.
-func (r *Reader) threadOf(index uint64) Lost {
+func (r *Reader) threadOf(index uint64) threadIDs {
 	t := r.table[index]
 	if !t.known {
 		t.thread = index
 	}
-	return Lost{Process: t.process, Thread: t.thread}
+	return threadIDs{t.process, t.thread}
 }
 
 // removeBlock reads ended threads: index and last number.

@@ -278,8 +278,8 @@ func TestBackwards(t *testing.T) {
 		"%s, %d", show(a), a.Backwards)
 }
 
-// TestLostOfProcess: a sequence point of version 6 names threads by index. Processes in different PID
-// namespaces have threads with one number. Lost events of one do not concern the other's waits.
+// TestLostOfProcess: two processes in different PID namespaces each have a thread 5. If events of one of
+// these threads are lost, only that thread's waits become unreliable.
 func TestLostOfProcess(t *testing.T) {
 	w := nettracefile.New(nettracefile.Options{Version: 6})
 	w.Threads(nettracefile.Thread6{Index: 1, PID: 10, TID: 5},

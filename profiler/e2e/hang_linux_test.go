@@ -16,7 +16,7 @@ import (
 
 var (
 	healthyEvery = flag.Int("healthy-every", 4,
-		"TestHangHealthyModes judges one of so many programs; 1: TestHang has each mode on both runtimes")
+		"TestHangHealthyModes judges every Nth program; with 1, TestHang also runs each mode on both runtimes")
 	healthyLooks = flag.Int("healthy-looks", 1, "how often TestHangHealthyModes judges a program")
 )
 

@@ -13,16 +13,23 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
-// A sampler of kernel time has no hits in user code, except of threads that were added for both.
-func TestBoth(t *testing.T) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	s, err := New(Config{PID: os.Getpid(), Kernel: true, Period: ms, Stack: StackCopy})
+// open returns a sampler until the test ends, and skips the test if the kernel permits none.
+func open(t *testing.T, cfg Config) *Sampler {
+	t.Helper()
+	s, err := New(cfg)
 	if errors.Is(err, perfevent.ErrRefused) {
 		t.Skipf("SKIPPED-CHECK: %v", err)
 	}
 	must.Do(t, err)
-	defer s.Close()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// A sampler of kernel time has no hits in user code, except of threads that were added for both.
+func TestBoth(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	s := open(t, Config{PID: os.Getpid(), Kernel: true, Period: ms, Stack: StackCopy})
 	tid := uint32(unix.Gettid())
 	user := func(rounds int) (hits int) {
 		early(rounds)
@@ -47,12 +54,7 @@ func TestBoth(t *testing.T) {
 func TestStop(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	s, err := New(Config{PID: os.Getpid(), Kernel: true, Period: ms, Stack: StackCopy})
-	if errors.Is(err, perfevent.ErrRefused) {
-		t.Skipf("SKIPPED-CHECK: %v", err)
-	}
-	must.Do(t, err)
-	defer s.Close()
+	s := open(t, Config{PID: os.Getpid(), Kernel: true, Period: ms, Stack: StackCopy})
 	tid := uint32(unix.Gettid())
 	read := func() (hits int) {
 		s.Read(func(*perfevent.Record) { hits++ })
@@ -84,11 +86,7 @@ func TestWake(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for _, wake := range []bool{false, true} {
-		s, err := New(Config{PID: os.Getpid(), Kernel: true, Period: ms, Stack: StackCopy, Wake: wake})
-		if errors.Is(err, perfevent.ErrRefused) {
-			t.Skipf("SKIPPED-CHECK: %v", err)
-		}
-		must.Do(t, err)
+		s := open(t, Config{PID: os.Getpid(), Kernel: true, Period: ms, Stack: StackCopy, Wake: wake})
 		must.Do(t, s.AddBoth(uint32(unix.Gettid())))
 		early(3 * roundsOf())
 		var fds []unix.PollFd
@@ -96,7 +94,6 @@ func TestWake(t *testing.T) {
 			fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 		}
 		n, err := unix.Poll(fds, 0)
-		s.Close()
 		must.Do(t, err)
 		expect.True(t, n > 0 == wake, "Wake %v: %d rings are readable", wake, n)
 	}
@@ -106,12 +103,7 @@ func TestWake(t *testing.T) {
 func TestLost(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	s, err := New(Config{PID: os.Getpid(), Kernel: true, Period: ms, Stack: perfevent.MaxStack})
-	if errors.Is(err, perfevent.ErrRefused) {
-		t.Skipf("SKIPPED-CHECK: %v", err)
-	}
-	must.Do(t, err)
-	defer s.Close()
+	s := open(t, Config{PID: os.Getpid(), Kernel: true, Period: ms, Stack: perfevent.MaxStack})
 	tid := uint32(unix.Gettid())
 	must.Do(t, s.AddBoth(tid))
 	before := threadTime()

@@ -29,8 +29,9 @@ const (
 // and then the number of hits times the period is less than the CPU time.
 const leastFirst = 40_000
 
-// firstPeriod draws a first period uniformly up to the whole one. It raises a draw below a part of the whole
-// one, below leastFirst, or below a little more than a hit takes.
+// firstPeriod draws a first period: any length up to the whole period is equally likely. Lengths that are too
+// short for the kernel become the shortest allowed one: a part of the whole period, leastFirst, or 5/4 of the
+// time that a hit takes, whichever is longest.
 func firstPeriod(whole, parts, hitCost uint64, random func(n uint64) uint64) uint64 {
 	return max(random(whole)+1, whole/parts, min(whole, max(leastFirst, hitCost+hitCost/4)))
 }

@@ -176,9 +176,9 @@ func (e *Engine) sampleResting(t *threads.Task, till, wall int64) {
 	}
 }
 
-// backOff delays the next poll of a self-sampling thread after a poll that showed no stack. Such a
-// thread runs, or waits too briefly to be read, and is unlikely to wait a moment later. No wall time is
-// lost: the next poll covers it.
+// backOff delays the next poll of a thread whose stack this poll could not read. The thread runs, or waits
+// too briefly, so a poll a moment later would hardly find it waiting. No wall time is lost: the next poll
+// covers it.
 func (e *Engine) backOff(t *threads.Task) {
 	if t.Misses = min(t.Misses+1, maxDoublings); t.Armed {
 		t.Due = threads.PollAfter(t.Polled, e.between(t), t.Misses)

@@ -18,6 +18,19 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
+// startupRings returns rings that sample a thread as those of a process's start do.
+func startupRings(t *testing.T, tid uint32) *cpuring.Sampler {
+	t.Helper()
+	rings, err := cpuring.New(cpuring.Config{PID: os.Getpid(), Kernel: true, Period: startup.Period,
+		Stack: cpuring.StackCopy})
+	if errors.Is(err, perfevent.ErrRefused) {
+		t.Skipf("SKIPPED-CHECK: %v", err)
+	}
+	must.Do(t, err)
+	must.Do(t, rings.AddBoth(tid))
+	return rings
+}
+
 // The startup samples of a thread end when the engine opens the thread's event. Those until then are kept.
 func TestStartupEndsAtEvent(t *testing.T) {
 	runtime.LockOSThread()
@@ -25,14 +38,8 @@ func TestStartupEndsAtEvent(t *testing.T) {
 	this := uint32(unix.Gettid())
 	e, _, _, _ := asking(t)
 	e.Period, e.perf.most = int64(time.Hour), 1
-	rings, err := cpuring.New(cpuring.Config{PID: os.Getpid(), Kernel: true, Period: startup.Period,
-		Stack: cpuring.StackCopy})
-	if errors.Is(err, perfevent.ErrRefused) {
-		t.Skipf("SKIPPED-CHECK: %v", err)
-	}
-	must.Do(t, err)
+	rings := startupRings(t, this)
 	defer rings.Close()
-	must.Do(t, rings.AddBoth(this))
 	e.startup = &startup.Sampler{Rings: rings}
 	k := &threads.Task{TID: this, Stat: -1, Place: -1, Slot: -1}
 	e.Tasks[this] = k
@@ -60,13 +67,7 @@ func TestStartedOnce(t *testing.T) {
 	this := uint32(unix.Gettid())
 	for _, lives := range []bool{true, false} {
 		e, _, _, dir := asking(t)
-		rings, err := cpuring.New(cpuring.Config{PID: os.Getpid(), Kernel: true, Period: startup.Period,
-			Stack: cpuring.StackCopy})
-		if errors.Is(err, perfevent.ErrRefused) {
-			t.Skipf("SKIPPED-CHECK: %v", err)
-		}
-		must.Do(t, err)
-		must.Do(t, rings.AddBoth(this))
+		rings := startupRings(t, this)
 		e.startup = &startup.Sampler{Rings: rings}
 		burn(t, 20*time.Millisecond)
 		if lives {

@@ -68,8 +68,8 @@ func (e *Stopper) readRings() {
 	}
 }
 
-// relieveRings reads the rings if they fill up while threads are stopped one after the other. On a busy
-// machine, each thread must first get a CPU to stop.
+// relieveRings reads the rings before they are full. It is called after each stop of a thread: on a busy
+// machine, a thread must wait for a CPU before it can stop, so the stops of one round may take seconds.
 func (e *Stopper) relieveRings() {
 	if e.rings != nil && e.rings.Filling() {
 		e.readRings()

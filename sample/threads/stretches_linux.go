@@ -166,7 +166,9 @@ func (s *Stretches) Begin(now time.Time, clock uint64, events int) {
 // turns is how often threads got a processor, in the sum of their nanoseconds.
 type turns struct{ count, time float64 }
 
-func (t *turns) rate() float64 { return t.count / max(t.time, 1) }
+func (t turns) rate() float64 { return t.count / max(t.time, 1) }
+
+func (t turns) older() turns { return turns{t.count * recent, t.time * recent} }
 
 // Armed records how long it took, in nanoseconds, to open the events of all threads after Begin. On average,
 // a thread's stretch begins after half of that.
@@ -197,9 +199,7 @@ func (s *Stretches) slowdown() float64 {
 func (s *Stretches) End(now time.Time, draw float64) {
 	s.wall = s.wall*recent + float64(now.Sub(s.ended))
 	s.covered = s.covered*recent + float64(s.Length)*float64(s.lastParts)
-	for _, v := range []*float64{&s.in.count, &s.in.time, &s.all.count, &s.all.time} {
-		*v *= recent
-	}
+	s.in, s.all = s.in.older(), s.all.older()
 	s.ended = now
 	s.ends++
 	if s.cell = s.cell.Add(s.cellLength); now.Sub(s.cell) > s.cellLength {

@@ -106,7 +106,7 @@ func TestWallTime(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		stands  int // in ten moments
-		seldom  int // one in so many polls of the blocked thread gives a stack
+		every   int // of the polls of the blocked thread, every Nth gives a stack
 		unarmed bool
 		want    int64 // percentage for the stacks of the blocked thread
 	}{
@@ -124,7 +124,7 @@ func TestWallTime(t *testing.T) {
 		for i := range int64(polls) {
 			if i%10*7%10 < int64(c.stands) {
 				k.Unsampled += ms
-				if looks++; looks%int64(c.seldom) == 0 {
+				if looks++; looks%int64(c.every) == 0 {
 					standing += k.Stood()
 				}
 			} else {

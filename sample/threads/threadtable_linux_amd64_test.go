@@ -69,9 +69,9 @@ func TestSleepersAreCheap(t *testing.T) {
 		all, first, quiet, rest)
 }
 
-// A thread that has run since its last poll does not rest, however long it rested before and however soon it
-// sleeps again. Its old stack gets the time until the last reading that shows the process idle, whether or
-// not the thread was polled meanwhile. The new stack gets the remaining time. None is lost.
+// A thread that rests runs for a moment, and rests again. The next poll finds that it has run. The thread's
+// old stack gets the time until the last reading that showed the process idle. The new stack gets the rest
+// of the time since the last poll. No time is lost.
 func TestRanBetween(t *testing.T) {
 	for _, watched := range []bool{false, true} {
 		t.Run(fmt.Sprintf("watched %v", watched), func(t *testing.T) { ranBetween(t, watched) })

@@ -47,8 +47,8 @@ func TestCutAtTheEnd(t *testing.T) {
 	}
 }
 
-// A tool that is late reads the clocks after the end of the recording. The CPU time since then is not part of
-// the profile: its samples are not.
+// On a busy machine, the tool reads the threads' clocks some time after the recording's end. The CPU time in
+// between is not part of the profile, because the samples of that time are dropped.
 func TestLateClocks(t *testing.T) {
 	var w wire.Writer
 	w.Hello(&wire.Hello{PID: 1, RateMilliHz: 100_000})
